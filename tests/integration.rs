@@ -17,6 +17,7 @@ mod console;
 #[cfg(unix)]
 mod ctrl_c;
 mod defaults;
+mod document_vectors;
 mod downloads;
 mod edge;
 mod embed;
@@ -55,6 +56,7 @@ mod subwords;
 mod supervision;
 mod support;
 mod tables;
+mod text_weights;
 mod tls;
 #[cfg(feature = "traces")]
 mod traces;

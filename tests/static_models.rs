@@ -202,6 +202,11 @@ fn folders_that_can_not_be_read_are_refused_by_name() {
     }
     let error = prepare(&out, &[text(source.path()), "--dim", "3"]).unwrap_err();
     assert!(error.contains("2 components"), "{error}");
+    let error = prepare(&out, &[text(source.path()), "--text-weights", "sif"]).unwrap_err();
+    assert!(
+        error.contains("weights are of words") && error.contains("omit --text-weights"),
+        "{error}"
+    );
     assert!(!out.exists());
 }
 

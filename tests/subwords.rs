@@ -12,7 +12,7 @@ use fasttext::{File, mixed, words};
 use serde_json::{Value, json};
 
 use crate::openapi::Contract;
-use crate::support::{Reply, Service, errors, program};
+use crate::support::{Reply, Service, errors, kindred, objects, program};
 
 const KNOWN: [&str; 5] = ["the", "frog", "toad", "pond", "water"];
 
@@ -173,4 +173,32 @@ fn the_command_line_says_which_words_are_no_rows() {
         .output()
         .unwrap();
     assert!(!refused.status.success() && errors(&refused).contains("does not have `frogs`"));
+}
+
+#[test]
+fn synthetic_models_may_have_vectors_for_all_words() {
+    let scratch = tempfile::tempdir().unwrap();
+    let (with, without) = (scratch.path().join("with"), scratch.path().join("without"));
+    let synth = |out: &std::path::Path, more: &[&str]| {
+        let mut synth = kindred(&["synth", "--rows", "500", "--dim", "12", "--out"]);
+        let output = synth.arg(out).args(more).output().unwrap();
+        assert!(output.status.success(), "{}", errors(&output));
+    };
+    synth(&with, &["--buckets", "3000"]);
+    synth(&without, &[]);
+    let nearest = |folder: &std::path::Path, word: &str| {
+        let mut nearest = kindred(&["nearest", word, "--json", "--model"]);
+        nearest.arg(folder).output().unwrap()
+    };
+    let found = nearest(&with, "qwertyish");
+    assert!(found.status.success(), "{}", errors(&found));
+    assert!(!nearest(&without, "qwertyish").status.success());
+    // Rows are those of the model without n-grams.
+    let neighbors = |folder| objects(&nearest(folder, "baba"))[0]["neighbors"].clone();
+    assert_eq!(neighbors(&with), neighbors(&without));
+    let verified = kindred(&["verify"]).arg(&with).output().unwrap();
+    assert!(verified.status.success(), "{}", errors(&verified));
+    let output = kindred(&["synth", "--rows", "5", "--dim", "2", "--text", "x", "--buckets", "9"]);
+    let error = { output }.output().unwrap();
+    assert!(errors(&error).contains("--out"), "{}", errors(&error));
 }

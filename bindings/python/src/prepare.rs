@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use contract::Metric;
 use kindred::attributes::{AttributeDescription, AttributeType};
 use kindred::prepare::{
-    AttributesFile, DocumentEncoder, DocumentFields, Input, PrepareOptions, Separator,
-    TextEncoding, VectorsFormat, WantedFields, document_attributes, prepare_documents,
-    prepare_folder,
+    AttributesFile, DocumentEncoder, DocumentFields, DocumentVectors, Frequencies, Input,
+    PrepareOptions, Separator, TextEncoding, VectorsFormat, WantedFields, document_attributes,
+    prepare_documents, prepare_folder,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -46,6 +46,17 @@ fn encoding(name: &str) -> PyResult<TextEncoding> {
     })
 }
 
+/// How often words occur, if those of texts get weights of this name.
+fn text_weights(name: Option<&str>, counts: Option<PathBuf>) -> PyResult<Option<Frequencies>> {
+    match (name, counts) {
+        (None, None) => Ok(None),
+        (None, Some(_)) => Err(errors::invalid("counts", "left out, or beside `text_weights`")),
+        (Some("sif"), None) => Ok(Some(Frequencies::ByRank)),
+        (Some("sif"), Some(path)) => Ok(Some(Frequencies::Counts(path))),
+        (Some(_), _) => Err(errors::invalid("text_weights", "`sif`")),
+    }
+}
+
 /// The types of attributes by these names.
 pub(crate) fn types(names: Vec<(String, String)>) -> PyResult<Vec<(String, AttributeType)>> {
     let known = AttributeType::ALL.map(AttributeType::name).join(", ");
@@ -56,9 +67,9 @@ pub(crate) fn types(names: Vec<(String, String)>) -> PyResult<Vec<(String, Attri
     names.into_iter().map(of_name).collect()
 }
 
-/// Texts that are to be encoded: the encoder's folder, the field with the text, and whether texts are
-/// kept.
-type Texts = (PathBuf, String, bool);
+/// Texts that become rows: the encoder's folder or the file of their vectors, the field with the text,
+/// and whether texts are kept.
+type Texts = (Option<PathBuf>, Option<PathBuf>, String, bool);
 
 /// The file of attributes, if there is one.
 fn attributes_file(
@@ -70,7 +81,7 @@ fn attributes_file(
 ) -> PyResult<Option<AttributesFile>> {
     let types = self::types(types)?;
     let file = match texts {
-        Some((_, text, keep_text)) => document_attributes(source, path, text, *keep_text)
+        Some((_, _, text, keep_text)) => document_attributes(source, path, text, *keep_text)
             .map_err(|reason| errors::invalid("attributes", &reason))?,
         None => path.map(|path| (path, WantedFields::All)),
     };
@@ -90,7 +101,7 @@ fn attributes_file(
 
 /// Prepares a model folder. Returns what was read.
 #[pyfunction]
-#[pyo3(signature = (source, out, *, replace, format, words, metric, biases, attributes, key, types, texts, tensor, member, dim, limit, encoding, separator, allow_numeric_words, skip_bad_rows, progress))]
+#[pyo3(signature = (source, out, *, replace, format, words, metric, biases, attributes, key, types, texts, text_weights, counts, tensor, member, dim, limit, encoding, separator, allow_numeric_words, skip_bad_rows, progress))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
 pub(crate) fn prepare<'py>(
     py: Python<'py>,
@@ -105,6 +116,8 @@ pub(crate) fn prepare<'py>(
     key: Option<String>,
     types: Vec<(String, String)>,
     texts: Option<Texts>,
+    text_weights: Option<&str>,
+    counts: Option<PathBuf>,
     tensor: Option<String>,
     member: Option<String>,
     dim: Option<NonZeroUsize>,
@@ -116,6 +129,18 @@ pub(crate) fn prepare<'py>(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     Process::that_starts_threads()?;
+    match &texts {
+        Some((Some(_), Some(_), ..)) => {
+            return Err(errors::invalid("vectors", "left out, or `encoder` is"));
+        }
+        Some(_) if text_weights.is_some() => {
+            return Err(errors::invalid(
+                "text_weights",
+                "left out: texts have no weights of words",
+            ));
+        }
+        _ => {}
+    }
     let format = format.map(self::format).transpose()?;
     let metric = self::metric(metric)?;
     let encoding = encoding.map(self::encoding).transpose()?;
@@ -128,6 +153,7 @@ pub(crate) fn prepare<'py>(
         metric,
         biases,
         attributes,
+        text_weights: self::text_weights(text_weights, counts)?,
         tensor,
         member,
         dim,
@@ -145,11 +171,16 @@ pub(crate) fn prepare<'py>(
     };
     let done = py.detach(|| match &texts {
         None => prepare_folder(Input::File(&source), &out, &options, &mut on_progress),
-        Some((encoder, text, _)) => {
+        Some((encoder, vectors, text, _)) => {
             let (text, parquet) = (text.clone(), jobs::attributes::PARQUET);
             let fields = DocumentFields { text, key, parquet };
-            let encoder = DocumentEncoder::open(encoder)?;
-            prepare_documents(&source, &fields, &encoder, &out, &options, &mut on_progress)
+            let encoder = encoder.as_deref().map(DocumentEncoder::open).transpose()?;
+            let vectors = match (&encoder, vectors) {
+                (Some(encoder), _) => DocumentVectors::Encoded(encoder),
+                (None, Some(path)) => DocumentVectors::Array(path),
+                (None, None) => unreachable!("texts have one of them"),
+            };
+            prepare_documents(&source, &fields, vectors, &out, &options, &mut on_progress)
         }
     });
     let summary = match done {

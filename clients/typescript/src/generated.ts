@@ -288,8 +288,8 @@ export interface paths {
         /**
          * Vectors of texts
          * @description The vector of each text: the one that `/nearest` searches for if it is given the text. It is that of the
-         *     model's encoder; without one the sum of the unit vectors of the text's words, divided by its norm (under
-         *     `dot`, the sum of their vectors). It has the same bits in every batch. With
+         *     model's encoder; without one the sum of the unit vectors of the text's words, each with its weight if words have
+         *     such, divided by its norm (under `dot`, the sum of their vectors). It has the same bits in every batch. With
          *     `Accept: application/x-npy`, a NumPy file of float32, `[texts, dim]`; then a text without a vector fails
          *     the whole request. No query parameters.
          *
@@ -1893,15 +1893,20 @@ export interface components {
              */
             metric: "cosine" | "dot";
             /**
-             * @description The way in which texts get vectors: `words`, from the words that are rows; `fasttext`, from these and the n-grams of all others; `static`, from the tokens of a static model.
+             * @description The way in which texts get vectors: `words`, from the words that are rows; `fasttext`, from these and the n-grams of all others; `static`, from the tokens of a static model; `none`, not at all, because the vectors of the rows were made elsewhere: a query by a `text` is `invalid_value` then.
              * @enum {string}
              */
-            encoder?: "words" | "fasttext" | "static";
+            encoder?: "words" | "fasttext" | "static" | "none";
             /**
-             * @description The way in which texts are cut: `unicode`, into words; `wordpiece`, into a static model's tokens.
+             * @description The weights of words in texts, if the model was prepared with such: `sif`, a / (a + p) with a = 0.001, where p is the probability of the word.
              * @enum {string}
              */
-            tokeniser?: "unicode" | "wordpiece";
+            text_weights?: "sif";
+            /**
+             * @description The way in which texts are cut: `unicode`, into words; `wordpiece`, into a static model's tokens; `none`, without an encoder.
+             * @enum {string}
+             */
+            tokeniser?: "unicode" | "wordpiece" | "none";
             /**
              * @description Its rows are documents: their words are keys, and their vectors those of texts. Absent if not.
              * @constant

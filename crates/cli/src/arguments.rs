@@ -230,12 +230,17 @@ Examples:
   kindred prepare products.npy --words ids.txt --attributes products.jsonl --key id --out models/products
   kindred prepare potion-base-8M --out models/static    # a folder of Model2Vec, or a StaticEmbedding
   kindred prepare docs.jsonl --encoder models/static --text body --key id --attributes docs.jsonl --keep-text --out models/docs
+  kindred prepare docs.jsonl --vectors docs.npy --key id --attributes docs.jsonl --out models/docs    # made by a transformer
+  kindred prepare glove.6B.50d.txt --text-weights sif --out models/sif    # frequent words count less in texts
+  kindred prepare mine.txt --text-weights sif --counts counts.txt --out models/sif
   kindred prepare mine.txt --attributes mine.csv --type zip=text --type tags=list --out models/mine";
 
 #[derive(Debug, Clone, Args)]
+#[command(group(ArgGroup::new("documents").args(["encoder", "vectors"])))]
 pub struct PrepareArguments {
     /// File of word vectors, its address on the web, or folder of a static model; `-` is standard
-    /// input (not for .zip). With --encoder, file of texts: CSV with a header or JSON lines
+    /// input (not for .zip). With --encoder or --vectors, file of texts: CSV with a header or JSON
+    /// lines
     pub input: PathBuf,
     /// SHA-256 of the file at the address INPUT, in hexadecimal
     #[arg(long, value_name = "HEX")]
@@ -263,20 +268,34 @@ pub struct PrepareArguments {
     #[arg(long, value_name = "FILE")]
     pub attributes: Option<PathBuf>,
     /// Column or field of the attributes' file with the word of a row: lines are joined to rows by
-    /// it, in any order; rows without a line have no values. With --encoder, also the field of INPUT
-    /// that becomes the row's word [default: the number of the text, from 1]
+    /// it, in any order; rows without a line have no values. With --encoder or --vectors, also the
+    /// field of INPUT that becomes the row's word [default: the number of the text, from 1]
     #[arg(long, value_name = "NAME")]
     pub key: Option<String>,
+    /// Weigh the words of texts by SIF, a / (a + p) with a = 0.001: frequent words count less. The
+    /// probability p of a word follows its row, of which the first is the most frequent word's
+    /// (Zipf), or --counts
+    #[arg(long, value_name = "KIND", value_parser = ["sif"], conflicts_with = "encoder")]
+    #[arg(help_heading = "Texts")]
+    pub text_weights: Option<String>,
+    /// File with the count of each word for --text-weights: a word and a whole number per line
+    #[arg(long, value_name = "FILE", requires = "text_weights", help_heading = "Texts")]
+    pub counts: Option<PathBuf>,
     /// Encode the texts of INPUT by the model in this folder: a static model, or a model folder by
     /// its words. The new model's rows are the texts
     #[arg(long, value_name = "DIR", help_heading = "Texts")]
     pub encoder: Option<PathBuf>,
+    /// Take the vectors of the texts of INPUT from this array (.npy, two dimensions): row n belongs
+    /// to record n. The new model has no encoder, so queries come as vectors
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["encoder", "text_weights"])]
+    #[arg(help_heading = "Texts")]
+    pub vectors: Option<PathBuf>,
     /// Field of INPUT with the text
-    #[arg(long, value_name = "NAME", requires = "encoder", default_value = "text")]
+    #[arg(long, value_name = "NAME", requires = "documents", default_value = "text")]
     #[arg(help_heading = "Texts")]
     pub text: String,
     /// Keep the texts, as the attribute that --text names
-    #[arg(long, requires = "encoder", help_heading = "Texts")]
+    #[arg(long, requires = "documents", help_heading = "Texts")]
     pub keep_text: bool,
     /// Type of an attribute: text, list, integer, number, boolean or date-time; may be repeated
     /// [default: as all of its values look]
@@ -296,7 +315,7 @@ pub struct PrepareArguments {
     /// is read for its checksum only
     #[arg(long, value_name = "N", value_parser = whole::<NonZeroUsize>(1, u64::MAX))]
     pub limit: Option<NonZeroUsize>,
-    /// Encoding of text in INPUT and in the files of --words, --bias and --attributes, by its
+    /// Encoding of text in INPUT and in the files of --words, --bias, --attributes and --counts, by its
     /// WHATWG name, such as windows-1252 (latin1), shift_jis or utf-16le; a byte order mark
     /// overrides it [default: utf-8]
     #[arg(long, value_name = "NAME")]

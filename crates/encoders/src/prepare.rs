@@ -8,7 +8,7 @@ use std::path::Path;
 use model_store::prepare::{
     Input, MadeRows, OnProgress, PrepareOptions, Progress, Summary, prepare_made, read_unpacked,
 };
-use model_store::{Mapped, ModelError, NewEncoder, NewNgrams};
+use model_store::{Mapped, ModelError, NewEncoder, NewNgrams, NgramVectors};
 
 use crate::{FastText, Layout, RowsAre, StaticModel};
 
@@ -119,7 +119,7 @@ impl MadeRows for FastText {
 
     fn encoder(&self) -> Option<NewEncoder<'_>> {
         let lengths = self.training().lengths();
-        let vectors = self.bucket_rows();
+        let vectors = NgramVectors::Stored(self.bucket_rows());
         lengths.has_any().then_some(NewEncoder::Ngrams(NewNgrams { lengths, vectors }))
     }
 }

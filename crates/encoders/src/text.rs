@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use model_store::{EncoderFiles, ModelError, ModelStore, NewFiles};
+use model_store::{EncoderFiles, ModelError, ModelStore, NO_ENCODER, NewFiles};
 use serde::{Deserialize, Serialize};
 
 use crate::{RowsAre, StaticModel};
@@ -14,6 +14,8 @@ pub enum TextEncoder {
     Static(Box<StaticModel>),
     /// Another model, by whose words.
     Words(Box<ModelStore>),
+    /// Nothing: the vectors of the model's rows were made elsewhere.
+    Elsewhere,
 }
 
 /// The settings of an encoder that is another model.
@@ -34,11 +36,14 @@ impl TextEncoder {
     pub fn is_of_documents(&self) -> bool {
         match self {
             Self::Static(model) => model.rows_are() == RowsAre::Texts,
-            Self::Words(_) => true,
+            Self::Words(_) | Self::Elsewhere => true,
         }
     }
 
     fn of_files(files: &EncoderFiles) -> Result<Self, ModelError> {
+        if files.kind() == NO_ENCODER {
+            return Ok(Self::Elsewhere);
+        }
         if files.kind() != WORDS_OF {
             return Ok(Self::Static(Box::new(StaticModel::of_files(files)?)));
         }

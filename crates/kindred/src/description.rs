@@ -6,7 +6,7 @@ use contract::EngineDescription;
 use encoders::{StaticModel, TextEncoder, text_encoder};
 use model_store::attributes::{AttributeSummary, AttributeType, Attributes};
 use model_store::format::Provenance;
-use model_store::{ModelStore, Ngrams};
+use model_store::{ModelStore, NO_ENCODER, Ngrams};
 use serde::{Deserialize, Serialize};
 
 use crate::evaluation::results::Engine;
@@ -46,10 +46,14 @@ pub struct ModelDescription<'a> {
     /// How a vector and a row become a score.
     pub metric: Cow<'a, str>,
     /// How texts get vectors: `words` by the words that are rows; `fasttext` by these, and the
-    /// n-grams of all others; `static` by the tokens of a static model.
+    /// n-grams of all others; `static` by the tokens of a static model; `none` if they get none,
+    /// because the vectors of the rows were made elsewhere.
     #[serde(default = "of_words")]
     pub encoder: Cow<'a, str>,
-    /// How texts are cut into words or tokens: `unicode`, or `wordpiece`.
+    /// The weights of words in texts, if these have any: `sif`, as Arora, Liang and Ma have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text_weights: Option<Cow<'a, str>>,
+    /// How texts are cut into words or tokens: `unicode`, or `wordpiece`; `none` without an encoder.
     #[serde(default = "by_unicode")]
     pub tokeniser: Cow<'a, str>,
     /// Whether its rows are documents: their words are keys, and their vectors those of texts.
@@ -122,12 +126,15 @@ impl<'a> ModelDescription<'a> {
         engine: &'a EngineDescription,
         placed: Option<&'a Placed>,
     ) -> Self {
-        let of_words =
-            |model: &'a ModelStore| (model.ngrams().map_or(WORDS, Ngrams::kind), UNICODE);
+        let of_words = |model: &'a ModelStore| {
+            let weights = model.text_weights().map(|weights| weights.kind().into());
+            (model.ngrams().map_or(WORDS, Ngrams::kind), weights, UNICODE)
+        };
         let own = text_encoder(model).ok().flatten();
-        let (encoder, tokeniser) = match own {
-            Some(TextEncoder::Static(_)) => (StaticModel::KIND, WORD_PIECE),
+        let (encoder, text_weights, tokeniser) = match own {
+            Some(TextEncoder::Static(_)) => (StaticModel::KIND, None, WORD_PIECE),
             Some(TextEncoder::Words(words)) => of_words(words),
+            Some(TextEncoder::Elsewhere) => (NO_ENCODER, None, NO_ENCODER),
             None => of_words(model),
         };
         let attributes = model.attributes().map(Attributes::summaries).unwrap_or_default();
@@ -141,6 +148,7 @@ impl<'a> ModelDescription<'a> {
             dim: model.dim(),
             metric: model.metric().name().into(),
             encoder: encoder.into(),
+            text_weights,
             tokeniser: tokeniser.into(),
             documents: own.is_some_and(TextEncoder::is_of_documents),
             attributes: attributes.iter().map(DescribedAttribute::of).collect(),

@@ -120,7 +120,8 @@ impl Model {
     }
 
     /// The vector of a text, `[dim]`, by the model's encoder: the one that a search for the text has.
-    /// Of a model of words it is the sum of their unit vectors, divided by its norm.
+    /// Of a model of words it is the sum of their unit vectors, with their weights if these have any,
+    /// divided by its norm.
     ///
     /// ```
     /// let model = kindred::Model::demo()?;

@@ -1,5 +1,5 @@
 //! From files to model folders: [`prepare_folder`] reads vectors, fastText's models and static models;
-//! [`prepare_documents`] encodes texts.
+//! [`prepare_documents`] encodes texts, or takes vectors that were made of them elsewhere.
 
 use std::path::{Path, PathBuf};
 
@@ -72,6 +72,12 @@ impl DocumentEncoder {
         }
         let by = match text_encoder(&store)? {
             Some(TextEncoder::Static(_)) => return Err(not_a_model(folder)),
+            Some(TextEncoder::Elsewhere) => {
+                let reason = "it has no encoder: its vectors were made elsewhere; give the folder of a \
+                              static model or of a model of words, or the vectors with --vectors";
+                let path = folder.to_owned();
+                return Err(ModelError::BadInput { path, reason: reason.into() });
+            }
             Some(TextEncoder::Words(words)) => {
                 return Self::open(words.folder().ok_or_else(|| not_a_model(folder))?);
             }

@@ -74,6 +74,14 @@ pub trait Rows: fmt::Debug + Send + Sync {
         }
     }
 
+    /// The weight of a row in texts: 1 if words have none.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    fn text_weight(&self, row: Row) -> f64 {
+        self.base().text_weights().map_or(1.0, |weights| weights.of(self.number(row)))
+    }
+
     /// The first row whose number is not below this one; the one behind the last if there is none.
     fn row_from(&self, number: u32) -> Row {
         match self.snapshot() {

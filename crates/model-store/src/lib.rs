@@ -34,7 +34,10 @@ pub mod synth;
 mod whole;
 mod words;
 
-pub use encoder::{EncoderFiles, NewEncoder, NewFiles, NewNgrams, NgramLengths, Ngrams};
+pub use encoder::{
+    EncoderFiles, NO_ENCODER, NewEncoder, NewFiles, NewNgrams, NgramLengths, NgramVectors, Ngrams,
+    TextWeights,
+};
 pub use error::ModelError;
 pub use mapped::{Mapped, MappedMut};
 pub use moves::{replace_file, sync_parent};

@@ -15,7 +15,7 @@ use model_store::head::{
 use model_store::prepare::{
     AttributesFile, MadeRows, PrepareOptions, prepare_in_memory, prepare_made,
 };
-use model_store::{ModelStore, NewEncoder, NewNgrams, NgramLengths};
+use model_store::{ModelStore, NewEncoder, NewNgrams, NgramLengths, NgramVectors};
 use safetensors::SafeTensors;
 use serde_json::Value;
 
@@ -234,7 +234,8 @@ impl MadeRows for OneRow {
 
     fn encoder(&self) -> Option<NewEncoder<'_>> {
         let lengths = NgramLengths { minn: 1, maxn: 1, buckets: 1 };
-        Some(NewEncoder::Ngrams(NewNgrams { lengths, vectors: &[0; 8] }))
+        let vectors = NgramVectors::Stored(&[0; 8]);
+        Some(NewEncoder::Ngrams(NewNgrams { lengths, vectors }))
     }
 }
 

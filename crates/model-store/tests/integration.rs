@@ -8,4 +8,5 @@ mod documented;
 mod formats;
 mod metric;
 mod prepare;
+mod text_weights;
 mod words;

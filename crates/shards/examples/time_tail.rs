@@ -34,7 +34,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let scratch = tempfile::tempdir()?;
     let folder = scratch.path().join("m");
     let metric = Metric::Cosine;
-    let options = SynthOptions { rows: rows as u32, dim, seed: 1, metric, attributes: false };
+    let options =
+        SynthOptions { rows: rows as u32, dim, seed: 1, metric, ..SynthOptions::default() };
     synth_folder(options, &folder, false, &mut |_| ControlFlow::Continue(()))?;
     let changes = Changes::open(&folder, ChangeOptions::default())?;
     let model = changes.base();

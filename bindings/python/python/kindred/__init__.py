@@ -186,7 +186,8 @@ def prepare(
     source: Path, out: Path, *, replace: bool = False, progress: Callable[[int, int | None], object] | None = None,
     format: str | None = None, words: Path | None = None, metric: str = "cosine", biases: Path | None = None,
     attributes: Path | None = None, key: str | None = None, types: Mapping[str, str] | None = None,
-    encoder: Path | None = None, text: str = "text", keep_text: bool = False,
+    encoder: Path | None = None, vectors: Path | None = None, text: str = "text", keep_text: bool = False,
+    text_weights: str | None = None, counts: Path | None = None,
     tensor: str | None = None, member: str | None = None, dim: int | None = None, skip_bad_rows: bool = False,
     allow_numeric_words: bool = False, limit: int | None = None, encoding: str | None = None, separator: str = "space",
 ) -> dict[str, Any]:  # fmt: skip
@@ -194,7 +195,7 @@ def prepare(
 
     Args:
         source: GloVe, word2vec, fastText .vec or .bin, NumPy or safetensors, plain or compressed; or the folder of a static model. With
-            ``encoder``, a file of texts: CSV with a header, JSON lines or Parquet.
+            ``encoder`` or ``vectors``, a file of texts: CSV with a header, JSON lines or Parquet.
         out: the folder to make.
         replace: whether an older model there is replaced.
         progress: called several times a second with the bytes that are read, and their number if it is known.
@@ -204,13 +205,18 @@ def prepare(
         biases: a file with a number for each row, for ``dot``.
         attributes: a file that says what the rows are: CSV with a header, JSON lines or Parquet; a line for each row of ``source``, in its
             order, also for rows that are skipped, or joined by ``key``.
-        key: the column of ``attributes`` with the word of a row. Rows without a line have no values. With ``encoder``, also the column
-            of ``source`` that becomes the row's word; by default the number of the text, from 1.
+        key: the column of ``attributes`` with the word of a row. Rows without a line have no values. With ``encoder`` or ``vectors``,
+            also the column of ``source`` that becomes the row's word; by default the number of the text, from 1.
         types: the types of attributes by their names: ``text``, ``list``, ``integer``, ``number``, ``boolean`` or ``date-time``; those
             of all others are told by their values.
         encoder: the folder of a static model, or a model folder, by whose words: the new model's rows are the texts of ``source``.
+        vectors: instead, the array (.npy, two dimensions) of the vectors of the texts of ``source``, whose row n belongs to text n. The model
+            has no encoder then, so queries come as vectors.
         text: the column of ``source`` with the text.
         keep_text: whether the texts are kept, as the attribute that ``text`` names.
+        text_weights: ``sif`` weighs the words of texts by a / (a + p) with a = 0.001, so frequent words count less. The probability p of a
+            word follows its row, of which the first is the most frequent word's (Zipf), or ``counts``.
+        counts: the file with the count of each word for ``text_weights``: a word and a whole number per line.
         tensor: the tensor of a safetensors file, if it has several.
         member: the member of a zip archive, if it has several.
         dim: components per row, if the file does not say.
@@ -220,7 +226,7 @@ def prepare(
             may also end in a number after a space.
         limit: maximum rows that are read, from the first; invalid and repeated rows count, too. The rest of the file is read for
             its checksum only.
-        encoding: of text in ``source``, ``words``, ``biases`` and ``attributes``: a WHATWG name such as ``latin1``, ``shift_jis`` or ``utf-16le``;
+        encoding: of text in ``source``, ``words``, ``biases``, ``attributes`` and ``counts``: a WHATWG name such as ``latin1``, ``shift_jis`` or ``utf-16le``;
             by default UTF-8. A byte order mark overrides it.
         separator: the character between the fields of text that contains its words: ``space``, ``tab`` or ``comma``.
 
@@ -232,11 +238,11 @@ def prepare(
     Raises:
         ModelError: with the line that can't be read, and the cure.
     """
-    texts = None if encoder is None else (encoder, text, keep_text)
+    texts = None if encoder is None and vectors is None else (encoder, vectors, text, keep_text)
     return _kindred.prepare(
         source, out, replace=replace, format=format, words=words, metric=metric, biases=biases, attributes=attributes, key=key,
-        types=list((types or {}).items()), texts=texts, tensor=tensor, member=member, dim=dim, limit=limit, encoding=encoding,
-        separator=separator, allow_numeric_words=allow_numeric_words, skip_bad_rows=skip_bad_rows, progress=progress,
+        types=list((types or {}).items()), texts=texts, text_weights=text_weights, counts=counts, tensor=tensor, member=member,
+        dim=dim, limit=limit, encoding=encoding, separator=separator, allow_numeric_words=allow_numeric_words, skip_bad_rows=skip_bad_rows, progress=progress,
     )  # fmt: skip
 
 

@@ -21,7 +21,8 @@ Examples:
   kindred synth --rows 2196016 --dim 300 --seed 1 --out models/synth-large   # 2.7 GB
   kindred synth --rows 2196016 --dim 300 --text synth-large.txt              # GloVe text, 5.6 GB
   kindred synth --rows 400000 --dim 128 --metric dot --out models/synth-dot
-  kindred synth --rows 400000 --dim 300 --attributes --out models/filtered   # a < 100: a tenth of the rows";
+  kindred synth --rows 400000 --dim 300 --attributes --out models/filtered   # a < 100: a tenth of the rows
+  kindred synth --rows 400000 --dim 300 --buckets 2000000 --out models/subwords   # no word is unknown";
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
@@ -42,6 +43,10 @@ pub struct SynthArguments {
     /// Add the attributes `a` and `keyword` to the folder
     #[arg(long, requires = "out")]
     pub attributes: bool,
+    /// Add vectors of n-grams to the folder, which share N rows as in a fastText model (lengths 3 to
+    /// 6): words that are no rows have vectors, too
+    #[arg(long, value_name = "N", value_parser = whole::<u32>(1, i32::MAX as u64), requires = "out")]
+    pub buckets: Option<u32>,
     /// Model folder to write; required without --text
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,

@@ -8,8 +8,9 @@ use kindred::ModelStore;
 use kindred::attributes::AttributeDescription;
 use kindred::contract::Metric;
 use kindred::prepare::{
-    AttributesFile, DocumentEncoder, DocumentFields, Input, PrepareOptions, Progress, Summary,
-    WantedFields, document_attributes, prepare_documents, prepare_folder,
+    AttributesFile, DocumentEncoder, DocumentFields, DocumentVectors, Frequencies, Input,
+    PrepareOptions, Progress, Summary, WantedFields, document_attributes, prepare_documents,
+    prepare_folder,
 };
 
 use super::download::Downloaded;
@@ -36,6 +37,7 @@ pub(super) fn prepare(arguments: &PrepareArguments) -> Result<(), CommandError> 
         metric: arguments.metric,
         biases: arguments.bias.clone(),
         attributes: attributes_of(arguments, file)?,
+        text_weights: text_weights_of(arguments),
         tensor: arguments.tensor.clone(),
         member: arguments.member.clone(),
         dim: arguments.dim,
@@ -61,17 +63,22 @@ pub(super) fn prepare(arguments: &PrepareArguments) -> Result<(), CommandError> 
         });
         interrupt.go_on()
     };
-    let result = match &encoder {
+    let documents = match (&encoder, &arguments.vectors) {
+        (Some(encoder), _) => Some(DocumentVectors::Encoded(encoder)),
+        (None, Some(path)) => Some(DocumentVectors::Array(path)),
+        (None, None) => None,
+    };
+    let result = match documents {
         None => prepare_folder(input, &arguments.out, &options, &mut on_progress),
         Some(_) if from_stdin => {
             let message = "texts are read from a file, not from standard input: save them first";
             return Err(CommandError::Usage(message.to_owned()));
         }
-        Some(encoder) => {
+        Some(vectors) => {
             let (text, key) = (arguments.text.clone(), arguments.key.clone());
             let fields = DocumentFields { text, key, parquet: jobs::attributes::PARQUET };
             let out = &arguments.out;
-            prepare_documents(file, &fields, encoder, out, &options, &mut on_progress)
+            prepare_documents(file, &fields, vectors, out, &options, &mut on_progress)
         }
     };
     display.finish();
@@ -87,12 +94,14 @@ fn attributes_of(
     arguments: &PrepareArguments,
     file: &Path,
 ) -> Result<Option<AttributesFile>, CommandError> {
-    let PrepareArguments { input, encoder, text, keep_text, key, attributes, .. } = arguments;
+    let PrepareArguments { input, encoder, vectors, text, keep_text, key, attributes, .. } =
+        arguments;
     let attributes = attributes.as_ref().map(|path| if path == input { file } else { path });
-    let file = match encoder {
+    let file = match encoder.as_ref().or(vectors.as_ref()) {
         Some(_) => document_attributes(file, attributes, text, *keep_text),
         None if key.is_some() && attributes.is_none() => {
-            Err("--key needs --attributes or --encoder: it names a field of their file".to_owned())
+            Err("--key needs --attributes, --encoder or --vectors: it names a field of their file"
+                .to_owned())
         }
         None => Ok(attributes.map(|path| (path, WantedFields::All))),
     };
@@ -103,6 +112,12 @@ fn attributes_of(
         fields,
         parquet: jobs::attributes::PARQUET,
     }))
+}
+
+/// How often words occur, if those of texts get weights.
+fn text_weights_of(arguments: &PrepareArguments) -> Option<Frequencies> {
+    arguments.text_weights.as_ref()?;
+    Some(arguments.counts.clone().map_or(Frequencies::ByRank, Frequencies::Counts))
 }
 
 fn is_empty(folder: &Path) -> bool {

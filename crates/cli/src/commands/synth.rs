@@ -18,13 +18,15 @@ use crate::arguments::SynthArguments;
 
 /// Generates a synthetic model folder or text file, and shows the progress.
 pub(super) fn synth(arguments: &SynthArguments) -> Result<(), CommandError> {
-    let SynthArguments { rows, dim, seed, metric, attributes, out, text, replace } = arguments;
+    let SynthArguments { rows, dim, seed, metric, attributes, buckets, out, text, replace } =
+        arguments;
     let options = SynthOptions {
         rows: *rows,
         dim: *dim as usize,
         seed: *seed,
         metric: *metric,
         attributes: *attributes,
+        buckets: buckets.unwrap_or_default(),
     };
     if *metric == Metric::Dot && text.is_some() {
         let usage = "GloVe text holds no biases; omit --text, and export the model with \

@@ -17,6 +17,11 @@ use crate::rows::Rows;
 /// others read of one.
 pub const MAX_ENCODED_WORDS: usize = 8192;
 
+/// What a text must be where nothing makes vectors of texts.
+const NO_ENCODER: &str = "left out: the model has no encoder of texts, because its vectors were made \
+                          elsewhere (`kindred prepare --vectors`); encode the text with the program that \
+                          made them, and send its `vector`";
+
 /// How texts become vectors.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct EncodeOptions {
@@ -34,9 +39,9 @@ pub struct EncodeOptions {
 /// A text as a vector.
 #[derive(Debug)]
 pub struct EncodedText {
-    /// By the model's encoder, or the sum of the unit vectors of its words, divided by its norm;
-    /// under the metric `dot` the sum of their vectors. `[dim]`. The same bits in every batch and on
-    /// every engine.
+    /// By the model's encoder, or the sum of the unit vectors of its words, with their weights if these
+    /// have any, divided by its norm; under the metric `dot` the sum of their vectors. `[dim]`. The same
+    /// bits in every batch and on every engine.
     pub vector: Vec<f32>,
     /// Which words were used, left out, or have the vectors of their subwords.
     pub notes: Notes,
@@ -58,6 +63,7 @@ pub fn encode(model: &dyn Rows, text: &str, options: &EncodeOptions) -> Result<E
             // Its rows are those of another model.
             EncodedText { notes: Notes { used: None, ..found.notes }, ..found }
         }
+        Some(TextEncoder::Elsewhere) => return Err(Error::invalid("text", NO_ENCODER)),
         None => of_words(model, text, options)?,
     };
     let TextTokens { count, truncated, .. } = encoded.tokens;

@@ -15,6 +15,9 @@ use crate::text::{self, Part, Signs};
 /// Most words that one text may have.
 pub const MAX_TEXT_WORDS: usize = 256;
 
+/// The weight of a word that is no row, with or without weights of rows.
+const UNSEEN: f64 = 1.0;
+
 /// What a text must be, in words.
 pub const TEXT_MUST_BE: &str = "a string of 1 to 256 words, such as \"a quick brown fox\"";
 
@@ -67,7 +70,7 @@ pub(super) enum Most {
     OrCut(usize),
 }
 
-/// Looks up the words of a text. Those that the model does not have are treated
+/// Looks up the words of a text, with their weights. Those that the model does not have are treated
 /// by `unknown`.
 pub(super) fn sum_of_text(
     model: &dyn Rows,
@@ -88,7 +91,9 @@ pub(super) fn sum_of_text(
     let read = tokens.len();
     let found = tokens.into_iter().map(|found| or_added(model, found, unknown, added));
     let (rows, skipped) = look_up(found, unknown)?;
-    let weighted: Vec<_> = rows.iter().map(|&row| WeightedWord { row, weight: 1.0 }).collect();
+    let weight = |row: Row| if added.has(row) { UNSEEN } else { model.text_weight(row) };
+    let weighted: Vec<_> =
+        rows.iter().map(|&row| WeightedWord { row, weight: weight(row) }).collect();
     let known = rows.iter().copied().filter(|&row| !added.has(row));
     let used = each_row_once(&known.collect::<Vec<_>>());
     let formula = Formula::of_sum(&WithAdded { rows: model, added }, &weighted)?;

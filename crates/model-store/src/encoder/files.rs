@@ -150,7 +150,7 @@ impl NewFiles<'_> {
         let mut files = Vec::new();
         for (name, content) in &self.files {
             assert!(NAMES.contains(name), "a name that is read");
-            let (bytes, checksum) = write_file(&folder.join(name), &[content], goes_on)?;
+            let (bytes, checksum) = write_file(&folder.join(name), [(*content).into()], goes_on)?;
             files.push(DescribedFile { name: (*name).to_owned(), bytes, checksum });
         }
         let (kind, settings) = (self.kind.to_owned(), self.settings.clone());

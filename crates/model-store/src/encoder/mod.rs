@@ -2,18 +2,21 @@
 //!
 //! It has `encoder.json`, which names its kind and has the checksums of the files beside it. The
 //! header of the model has the checksum of `encoder.json`. A fold of changes leaves the folder as it
-//! is. The vectors of n-grams are read here; other kinds are settings and files that whoever knows
-//! their kind reads.
+//! is. The vectors of n-grams and the weights of words are read here; other kinds are settings and
+//! files that whoever knows their kind reads.
 
 mod files;
 mod ngrams;
+mod weights;
 
+use std::borrow::Cow;
 use std::path::Path;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 pub use self::files::{EncoderFiles, NewFiles};
-pub use self::ngrams::{NewNgrams, NgramLengths, Ngrams};
+pub use self::ngrams::{NewNgrams, NgramLengths, NgramVectors, Ngrams};
+pub use self::weights::TextWeights;
 use crate::ModelError;
 use crate::format::Checksum;
 use crate::mapped::Mapped;
@@ -21,6 +24,10 @@ use crate::mapped::Mapped;
 /// The folder of an encoder, inside the model's.
 pub(crate) const ENCODER_FOLDER: &str = "encoder";
 const DESCRIPTION_FILE: &str = "encoder.json";
+/// The kind of encoder that the rows are, with weights.
+const WORDS: &str = "words";
+/// The kind of encoder of a model whose vectors were made elsewhere: there is none.
+pub const NO_ENCODER: &str = "none";
 /// The version of the format.
 const FORMAT: u32 = 1;
 /// Bytes that are written and hashed together.
@@ -28,13 +35,17 @@ const TOGETHER: usize = 4 << 20;
 
 /// Whether a file of this name may be one of the folder.
 pub(crate) fn is_own_file(name: &str) -> bool {
-    name == DESCRIPTION_FILE || name == ngrams::NGRAMS_FILE || files::NAMES.contains(&name)
+    [DESCRIPTION_FILE, ngrams::NGRAMS_FILE, weights::WEIGHTS_FILE].contains(&name)
+        || files::NAMES.contains(&name)
 }
 
 /// The encoder of a model.
 #[derive(Debug)]
 pub(crate) enum Encoder {
-    Ngrams(Ngrams),
+    /// The words that are rows, with weights.
+    Words(TextWeights),
+    /// These, with weights or without, and n-grams.
+    Ngrams(Ngrams, Option<TextWeights>),
     Files(EncoderFiles),
 }
 
@@ -45,6 +56,16 @@ pub enum NewEncoder<'a> {
     Ngrams(NewNgrams<'a>),
     /// One of another kind.
     Files(NewFiles<'a>),
+}
+
+/// The content of `encoder.json` where the rows are the encoder.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WordsDescription {
+    format: u32,
+    kind: String,
+    dim: usize,
+    weights: weights::Described,
 }
 
 /// What all descriptions have.
@@ -78,9 +99,23 @@ impl Encoder {
             return Err(damaged(reason));
         }
         match &*kind {
+            WORDS => {
+                let found =
+                    serde_json::from_slice::<WordsDescription>(&text).map_err(unreadable)?;
+                if found.dim != dim {
+                    let found = found.dim;
+                    return Err(damaged(format!(
+                        "words of {found} components, in a model of {dim}"
+                    )));
+                }
+                TextWeights::open(&path, found.weights, open).map(Self::Words)
+            }
             ngrams::KIND => {
-                let found = serde_json::from_slice(&text).map_err(unreadable)?;
-                Ngrams::open(&path, found, dim, open).map(Self::Ngrams)
+                let mut found: ngrams::Description =
+                    serde_json::from_slice(&text).map_err(unreadable)?;
+                let weights = found.weights.take();
+                let weights = weights.map(|found| TextWeights::open(&path, found, open));
+                Ok(Self::Ngrams(Ngrams::open(&path, found, dim, open)?, weights.transpose()?))
             }
             _ => {
                 let found = serde_json::from_slice(&text).map_err(unreadable)?;
@@ -92,39 +127,60 @@ impl Encoder {
     /// Reads everything and compares the checksums.
     pub(crate) fn verify_while(&self, goes_on: &dyn Fn() -> bool) -> Result<(), ModelError> {
         match self {
-            Self::Ngrams(ngrams) => ngrams.verify_while(goes_on),
+            Self::Words(weights) => weights.verify_while(goes_on),
+            Self::Ngrams(ngrams, weights) => {
+                ngrams.verify_while(goes_on)?;
+                weights.iter().try_for_each(|weights| weights.verify_while(goes_on))
+            }
             Self::Files(files) => files.verify_while(goes_on),
+        }
+    }
+
+    /// The weights of words in texts, if they have any.
+    pub(crate) fn text_weights(&self) -> Option<&TextWeights> {
+        match self {
+            Self::Words(weights) => Some(weights),
+            Self::Ngrams(_, weights) => weights.as_ref(),
+            Self::Files(_) => None,
         }
     }
 }
 
-impl NewEncoder<'_> {
-    /// Writes the folder, synced to disk, of a model with vectors of `dim` components. Returns the
-    /// checksum of its description.
-    ///
-    /// # Panics
-    /// If there are not as many numbers as there should be.
-    pub(crate) fn write(
-        &self,
-        folder: &Path,
-        dim: usize,
-        goes_on: &mut dyn FnMut() -> bool,
-    ) -> Result<Checksum, ModelError> {
-        std::fs::create_dir(folder).map_err(ModelError::io("create", folder))?;
-        let text = match self {
-            Self::Ngrams(ngrams) => ngrams.write(folder, dim, goes_on)?,
-            Self::Files(files) => files.write(folder, dim, goes_on)?,
-        };
-        crate::whole::write_new(&folder.join(DESCRIPTION_FILE), &text)?;
-        crate::moves::sync_folder(folder).map_err(ModelError::io("write", folder))?;
-        Ok(Checksum::of(&text))
-    }
+/// Writes the folder, synced to disk, of a model with vectors of `dim` components: of an encoder, of
+/// weights of the rows in texts, or of both. Returns the checksum of its description.
+///
+/// # Panics
+/// If there are not as many numbers as there should be, or weights beside an encoder that does not
+/// add words.
+pub(crate) fn write(
+    encoder: Option<&NewEncoder<'_>>,
+    weights: Option<&[f64]>,
+    folder: &Path,
+    dim: usize,
+    goes_on: &mut dyn FnMut() -> bool,
+) -> Result<Checksum, ModelError> {
+    std::fs::create_dir(folder).map_err(ModelError::io("create", folder))?;
+    let weights = weights.map(|weights| weights::write(weights, folder, goes_on)).transpose()?;
+    let text = match (encoder, weights) {
+        (Some(NewEncoder::Ngrams(ngrams)), weights) => {
+            ngrams.write(folder, dim, weights, goes_on)?
+        }
+        (Some(NewEncoder::Files(files)), None) => files.write(folder, dim, goes_on)?,
+        (None, Some(weights)) => {
+            described(&WordsDescription { format: FORMAT, kind: WORDS.to_owned(), dim, weights })
+        }
+        (Some(NewEncoder::Files(_)), Some(_)) => panic!("weights are of words"),
+        (None, None) => panic!("a folder of something"),
+    };
+    crate::whole::write_new(&folder.join(DESCRIPTION_FILE), &text)?;
+    crate::moves::sync_folder(folder).map_err(ModelError::io("write", folder))?;
+    Ok(Checksum::of(&text))
 }
 
 /// Writes a file of these pieces, synced to disk. Returns its size and checksum.
-fn write_file(
+fn write_file<'a>(
     path: &Path,
-    pieces: &[&[u8]],
+    pieces: impl IntoIterator<Item = Cow<'a, [u8]>>,
     goes_on: &mut dyn FnMut() -> bool,
 ) -> Result<(u64, Checksum), ModelError> {
     use std::io::Write as _;
@@ -132,12 +188,14 @@ fn write_file(
     let failed = |error: std::io::Error| ModelError::io("write", path)(error);
     let mut out = std::fs::File::create_new(path).map_err(failed)?;
     let (mut hasher, mut bytes) = (blake3::Hasher::new(), 0);
-    for piece in pieces.iter().flat_map(|piece| piece.chunks(TOGETHER)) {
-        hasher.update_rayon(piece);
-        out.write_all(piece).map_err(failed)?;
-        bytes += piece.len() as u64;
-        if !goes_on() {
-            return Err(ModelError::Cancelled);
+    for pieces in pieces {
+        for piece in pieces.chunks(TOGETHER) {
+            hasher.update_rayon(piece);
+            out.write_all(piece).map_err(failed)?;
+            bytes += piece.len() as u64;
+            if !goes_on() {
+                return Err(ModelError::Cancelled);
+            }
         }
     }
     out.sync_all().map_err(failed)?;

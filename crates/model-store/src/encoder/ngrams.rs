@@ -1,11 +1,14 @@
 //! The vectors of n-grams, from which words that are no rows get theirs: `ngrams.npy`, float32
 //! `[buckets, dim]`.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
+use std::{fmt, iter};
 
 use serde::{Deserialize, Serialize};
 
-use super::{described, verify_file, write_file};
+use super::weights::Described;
+use super::{TOGETHER, described, verify_file, write_file};
 use crate::ModelError;
 use crate::format::Checksum;
 use crate::mapped::Mapped;
@@ -46,6 +49,8 @@ pub(super) struct Description {
     dim: usize,
     bytes: u64,
     checksum: Checksum,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) weights: Option<Described>,
 }
 
 /// The vectors of n-grams, mapped.
@@ -131,8 +136,26 @@ impl Ngrams {
 pub struct NewNgrams<'a> {
     /// How words are cut.
     pub lengths: NgramLengths,
-    /// The vectors, `[buckets, dim]` float32, little-endian.
-    pub vectors: &'a [u8],
+    /// The vectors.
+    pub vectors: NgramVectors<'a>,
+}
+
+/// Vectors of n-grams, `[buckets, dim]`.
+#[derive(Clone, Copy)]
+pub enum NgramVectors<'a> {
+    /// As they are stored: float32, little-endian.
+    Stored(&'a [u8]),
+    /// Made a few at a time: those from this bucket on, as many as fit.
+    Made(&'a dyn Fn(u32, &mut [f32])),
+}
+
+impl fmt::Debug for NgramVectors<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Stored(_) => "stored",
+            Self::Made(_) => "made",
+        })
+    }
 }
 
 impl NewNgrams<'_> {
@@ -144,15 +167,31 @@ impl NewNgrams<'_> {
         &self,
         folder: &Path,
         dim: usize,
+        weights: Option<Described>,
         goes_on: &mut dyn FnMut() -> bool,
     ) -> Result<Vec<u8>, ModelError> {
         let NgramLengths { minn, maxn, buckets } = self.lengths;
-        let expected = buckets as usize * dim * size_of::<f32>();
-        assert_eq!(self.vectors.len(), expected, "a vector for each bucket");
-        let head = head("'<f4'", &[u64::from(buckets), dim as u64]);
-        let pieces = [&head[..], self.vectors];
-        let (bytes, checksum) = write_file(&folder.join(NGRAMS_FILE), &pieces, goes_on)?;
+        let head = iter::once(Cow::from(head("'<f4'", &[u64::from(buckets), dim as u64])));
+        let path = folder.join(NGRAMS_FILE);
+        let (bytes, checksum) = match self.vectors {
+            NgramVectors::Stored(vectors) => {
+                let expected = buckets as usize * dim * size_of::<f32>();
+                assert_eq!(vectors.len(), expected, "a vector for each bucket");
+                write_file(&path, head.chain([vectors.into()]), goes_on)?
+            }
+            NgramVectors::Made(make) => {
+                let each = (TOGETHER / (dim * size_of::<f32>())).max(1);
+                let chunks = (0..buckets).step_by(each).map(|first| {
+                    let mut vectors = vec![0.0; each.min((buckets - first) as usize) * dim];
+                    make(first, &mut vectors);
+                    Cow::from(bytemuck::cast_slice(&vectors).to_vec())
+                });
+                write_file(&path, head.chain(chunks), goes_on)?
+            }
+        };
         let (format, kind) = (super::FORMAT, KIND.to_owned());
-        Ok(described(&Description { format, kind, minn, maxn, buckets, dim, bytes, checksum }))
+        let of_all =
+            Description { format, kind, minn, maxn, buckets, dim, bytes, checksum, weights };
+        Ok(described(&of_all))
     }
 }

@@ -55,8 +55,8 @@ pub struct Checksums {
     /// The file `attributes/attributes.json`, which has the checksums of the files beside it, if
     /// the model has attributes.
     pub attributes: Option<Checksum>,
-    /// The file `encoder/encoder.json`, which has the checksum of the file beside it, if words that
-    /// are no rows have vectors.
+    /// The file `encoder/encoder.json`, which has the checksums of the files beside it, if the model
+    /// has an encoder, or weights of words in texts.
     pub encoder: Option<Checksum>,
 }
 

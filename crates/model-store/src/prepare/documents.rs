@@ -1,19 +1,16 @@
-//! Writes a model whose rows are documents: records of a file, each with a key and a text, of which
-//! somebody makes a vector.
+//! Writes a model whose rows are documents: records of a file, each with a key, a text and a vector.
 
 use std::path::Path;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread;
 
-use rayon::prelude::*;
-
 use super::attributes::{Field, Line, read_wanted};
-use super::formats::{MAX_WORD_BYTES, Parsed, RecordUnit, check_finite};
+use super::document_vectors::{Batch, DocumentVectors, Ready, Record};
+use super::formats::RecordUnit;
 use super::made::{Fill, Filled, TakeParsed, write_model};
 use super::pipeline::Position;
 use super::{Input, OnProgress, PrepareOptions, Progress, Summary, TableReader};
 use crate::ModelError;
-use crate::encoder::NewEncoder;
 
 /// Records whose texts are encoded together, on all cores.
 const TOGETHER: usize = 4096;
@@ -21,28 +18,10 @@ const TOGETHER: usize = 4096;
 /// Batches of them that wait to be encoded.
 const BATCHES: usize = 2;
 
-/// Makes the vectors of texts.
-pub trait TextVectors: Sync {
-    /// Components of a vector.
-    fn dim(&self) -> usize;
-
-    /// Writes the vector of a text, `[dim]`.
-    ///
-    /// # Errors
-    /// The reason why it has none.
-    fn encode(&self, text: &str, vector: &mut [f32]) -> Result<(), String>;
-
-    /// The encoder that the model keeps, for the texts that are searched for.
-    fn encoder(&self) -> NewEncoder<'_>;
-
-    /// Its name, for the model's provenance.
-    fn name(&self) -> String;
-}
-
 /// The fields of a record.
 #[derive(Debug, Clone, Default)]
 pub struct DocumentFields {
-    /// The field with the text.
+    /// The field with the text. Where vectors come from an array, it is not read.
     pub text: String,
     /// The field with the key, which becomes the row's word. Without it, keys are the numbers of
     /// the records, from 1.
@@ -56,37 +35,33 @@ pub struct DocumentFields {
 /// texts. If it fails, nothing is left behind and `out` is unchanged.
 ///
 /// # Errors
-/// If the file can't be read, a record is bad and must not be skipped, or the output can't be written.
+/// If the file can't be read, a record is bad and must not be skipped, an array has not as many rows
+/// as the file has records, or the output can't be written.
 pub fn prepare_documents(
     input: &Path,
     fields: &DocumentFields,
-    vectors: &dyn TextVectors,
+    vectors: DocumentVectors<'_>,
     out: &Path,
     options: &PrepareOptions,
     on_progress: OnProgress<'_>,
 ) -> Result<Summary, ModelError> {
     let fill = Documents { input, fields, vectors };
-    let (format, dim) = (format!("documents, encoded by {}", vectors.name()), vectors.dim());
-    write_model(input, (format, dim), out, options, on_progress, &fill)
+    write_model(input, vectors.shape()?, out, options, on_progress, &fill)
 }
 
 struct Documents<'a> {
     input: &'a Path,
     fields: &'a DocumentFields,
-    vectors: &'a dyn TextVectors,
-}
-
-/// Records that are to be encoded: the keys and texts, or their faults.
-#[derive(Default)]
-struct Batch {
-    texts: Vec<Result<(String, String), String>>,
-    /// Bytes of the file that were read so far.
-    bytes_read: u64,
+    vectors: DocumentVectors<'a>,
 }
 
 impl Fill for Documents<'_> {
     fn unit(&self) -> RecordUnit {
         RecordUnit::Record
+    }
+
+    fn adds_words(&self) -> bool {
+        false
     }
 
     fn fill(
@@ -106,27 +81,24 @@ impl Fill for Documents<'_> {
             let reading = named("kindred-read")
                 .spawn_scoped(scope, || self.read(limit, options, batches))
                 .map_err(ModelError::io("read", self.input))?;
-            let encode = move || {
-                for Batch { texts, bytes_read } in to_encode {
-                    if encoded.send((texts.len() as u64, bytes_read, self.encoded(texts))).is_err()
-                    {
-                        return;
-                    }
-                }
-            };
-            named("kindred-encode")
-                .spawn_scoped(scope, encode)
+            let encoding = named("kindred-encode")
+                .spawn_scoped(scope, move || {
+                    self.vectors.give(self.input, limit, to_encode, &encoded)
+                })
                 .map_err(ModelError::io("read", self.input))?;
             let mut records = 0;
-            for (count, bytes_read, parsed) in arriving {
-                let rows = take(Position { records, bytes: 0 }, parsed)?;
+            for Ready { count, bytes_read, rows } in arriving {
+                let rows = take(Position { records, bytes: 0 }, rows)?;
                 records += count;
                 if on_progress(Progress { bytes_read, bytes_total, rows }).is_break() {
                     return Err(ModelError::Cancelled);
                 }
             }
-            let read = reading.join();
-            read.unwrap_or_else(|panic| std::panic::resume_unwind(panic)).map(|()| records)
+            // Of a file that can't be read to its end, the number of records says nothing.
+            for thread in [reading, encoding] {
+                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+            }
+            Ok(records)
         })?;
         let (is_start, encoder) = (records == limit, Some(self.vectors.encoder()));
         Ok(Filled { records, is_start, encoder, warning: None })
@@ -142,7 +114,9 @@ impl Documents<'_> {
         batches: SyncSender<Batch>,
     ) -> Result<(), ModelError> {
         let DocumentFields { text, key, parquet } = self.fields;
-        let is_wanted = |name: &str| name == text || key.as_deref() == Some(name);
+        let text = self.vectors.are_of_texts().then_some(text);
+        let is_wanted =
+            |name: &str| text.is_some_and(|text| name == text) || key.as_deref() == Some(name);
         let (mut batch, mut records, mut seen) = (Batch::default(), 0_u64, Vec::new());
         // Whether reading ended before the end of the file: at the limit, because nobody waits, or for
         // this fault.
@@ -157,8 +131,8 @@ impl Documents<'_> {
             if seen.len() < line.names.len() {
                 seen = line.names.iter().cloned().collect();
             }
-            batch.texts.push(self.record(line, records));
-            if batch.texts.len() == TOGETHER {
+            batch.records.push(self.record(line, records));
+            if batch.records.len() == TOGETHER {
                 // Otherwise the first record would be told to have no such field.
                 if let Err(error) = self.check_names(&seen) {
                     (is_over, fault) = (true, Some(error));
@@ -175,7 +149,7 @@ impl Documents<'_> {
             (Err(error), None) if !is_over => return Err(error),
             _ => self.check_names(&seen)?,
         }
-        if !batch.texts.is_empty() {
+        if !batch.records.is_empty() {
             // If nobody waits for it, there is another error.
             let _ = batches.send(batch);
         }
@@ -183,7 +157,7 @@ impl Documents<'_> {
     }
 
     /// The key and the text of a record.
-    fn record(&self, line: &Line<'_>, number: u64) -> Result<(String, String), String> {
+    fn record(&self, line: &Line<'_>, number: u64) -> Record {
         let field = |name: &str| {
             let index = line.names.get_index_of(name)?;
             line.fields.iter().find(|(at, _)| *at == index).map(|(_, field)| field)
@@ -195,6 +169,9 @@ impl Documents<'_> {
                 .ok_or_else(|| format!("`{name}` is no key: a text or a whole number"))?
                 .into_owned(),
         };
+        if !self.vectors.are_of_texts() {
+            return Ok((key, String::new()));
+        }
         let name = &self.fields.text;
         match field(name).and_then(Field::text) {
             Some(text) => Ok((key, text.to_owned())),
@@ -205,7 +182,8 @@ impl Documents<'_> {
     /// Refuses names of fields that no record has.
     fn check_names(&self, seen: &[String]) -> Result<(), ModelError> {
         let DocumentFields { text, key, .. } = self.fields;
-        for (flag, name) in [("--text", Some(text)), ("--key", key.as_ref())] {
+        let text = self.vectors.are_of_texts().then_some(text);
+        for (flag, name) in [("--text", text), ("--key", key.as_ref())] {
             if let Some(name) = name.filter(|name| !seen.contains(name)) {
                 let reason = format!(
                     "it has no `{name}`, which {flag} names; it has {}",
@@ -216,36 +194,5 @@ impl Documents<'_> {
             }
         }
         Ok(())
-    }
-
-    fn encoded(&self, records: Vec<Result<(String, String), String>>) -> Parsed {
-        let dim = self.vectors.dim();
-        let mut vectors = vec![0.0; records.len() * dim];
-        let each = vectors.par_chunks_exact_mut(dim).zip(records);
-        let checked: Vec<Result<String, String>> = each
-            .map(|(vector, record)| {
-                let (key, text) = record?;
-                check_key(&key)?;
-                self.vectors.encode(&text, vector)?;
-                check_finite(vector).map(|()| key)
-            })
-            .collect();
-        let mut parsed = Parsed::default();
-        for (vector, checked) in vectors.chunks_exact(dim).zip(&checked) {
-            parsed.components.extend_from_slice(vector);
-            parsed.end_record(checked.as_deref().map_err(Clone::clone), dim, 0);
-        }
-        parsed
-    }
-}
-
-fn check_key(key: &str) -> Result<(), String> {
-    match key {
-        "" => Err("the key is empty".to_owned()),
-        key if key.contains('\n') => Err("the key has a line feed".to_owned()),
-        key if key.len() > MAX_WORD_BYTES => {
-            Err(format!("the key has more than {MAX_WORD_BYTES} bytes"))
-        }
-        _ => Ok(()),
     }
 }

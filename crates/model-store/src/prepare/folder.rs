@@ -67,15 +67,16 @@ impl ModelFolder {
         Ok(BufWriter::with_capacity(1 << 20, file))
     }
 
-    /// Writes the encoder of a model with vectors of `dim` components. Returns the checksum of its
-    /// description.
+    /// Writes the encoder of a model with vectors of `dim` components, and the weights of its rows in
+    /// texts: one of them or both. Returns the checksum of the description.
     pub(crate) fn write_encoder(
         &self,
-        new: &NewEncoder<'_>,
+        new: Option<&NewEncoder<'_>>,
+        weights: Option<&[f64]>,
         dim: usize,
         goes_on: &mut dyn FnMut() -> bool,
     ) -> Result<Checksum, ModelError> {
-        new.write(&self.0.path().join(ENCODER_FOLDER), dim, goes_on)
+        encoder::write(new, weights, &self.0.path().join(ENCODER_FOLDER), dim, goes_on)
     }
 
     /// Writes the other files, syncs everything to disk, and moves the folder into place.

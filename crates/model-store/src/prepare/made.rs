@@ -5,8 +5,7 @@ use std::path::Path;
 
 use rayon::prelude::*;
 
-use super::attributes::AttributeTable;
-use super::biases::Biases;
+use super::beside::Beside;
 use super::formats::{MAX_WORD_BYTES, Parsed, RecordUnit, check_finite};
 use super::input;
 use super::pipeline::Position;
@@ -62,6 +61,9 @@ pub(super) trait Fill {
     /// What messages call a record.
     fn unit(&self) -> RecordUnit;
 
+    /// Whether the model's texts are sums of its words.
+    fn adds_words(&self) -> bool;
+
     /// Passes all records to `take`, in order, which returns the number of rows so far.
     fn fill(
         &self,
@@ -99,12 +101,14 @@ pub(super) fn write_model(
     let can_not_write = |e| ModelError::io("write the model to", out)(e);
     let (so_far, raw) = input::open(Input::File(input))?;
     check_options(&format, dim, options).map_err(|reason| so_far.bad(reason))?;
-    super::check_biases(options)?;
-    let biases = options.biases.as_deref();
-    let biases = biases.map(|path| Biases::read(path, options.encoding)).transpose()?;
-    let attributes = options.attributes.as_ref();
-    let attributes = attributes.map(|file| AttributeTable::read(file, options.encoding));
-    let attributes = attributes.transpose()?;
+    if options.text_weights.is_some() && !fill.adds_words() {
+        let reason = format!(
+            "weights are of words, and texts of {format} are no sums of the model's words; omit \
+             --text-weights"
+        );
+        return Err(so_far.bad(reason));
+    }
+    let beside = Beside::read(options)?;
     // Size and checksum are of the whole file, which is read for them beside the work.
     let hashed = raw.seekable(&so_far).map_err(ModelError::io("read", input))?;
     if hashed.is_none() {
@@ -113,24 +117,7 @@ pub(super) fn write_model(
     let folder = ModelFolder::beside(out, options.replaced())?;
     let writer = ModelWriter::new(folder.create_vectors()?, dim, options.metric);
     let writer = writer.map_err(can_not_write)?;
-    let of_biases = biases.as_ref().and_then(Biases::warning);
-    let of_attributes = attributes.as_ref().and_then(AttributeTable::warning);
-    let mut rows = Rows {
-        writer,
-        biases,
-        options,
-        so_far: so_far.clone(),
-        description: format,
-        unit: fill.unit(),
-        column: None,
-        signs: None,
-        warnings: of_biases.into_iter().chain(of_attributes).collect(),
-        first_rows: None,
-        first_bad: None,
-        bad: 0,
-        repeated: 0,
-        dropped: attributes.as_ref().map(|_| Vec::new()),
-    };
+    let mut rows = Rows::new(writer, beside, options, so_far.clone(), (format, fill.unit()));
     let mut take = |position, parsed| {
         rows.take(position, parsed, can_not_write)?;
         Ok(rows.writer.rows())
@@ -141,30 +128,12 @@ pub(super) fn write_model(
     if is_start {
         rows.first_rows = Some(records);
     }
-    if let Some(biases) = rows.biases.as_ref().filter(|_| !is_start) {
-        biases.check_end(records, &so_far.path)?;
-    }
     let count = rows.writer.rows();
     let (bytes_total, bytes_read) = (so_far.bytes_total, so_far.bytes_total.unwrap_or_default());
     let mut goes_on =
         || on_progress(Progress { bytes_read, bytes_total, rows: count }).is_continue();
-    let mut written = None;
-    if let Some(encoder) = &encoder {
-        let sum = folder.write_encoder(encoder, dim, &mut goes_on)?;
-        rows.writer = rows.writer.with_encoder(sum);
-        if let NewEncoder::Ngrams(ngrams) = encoder {
-            written = Some(ngrams.lengths.buckets);
-        }
-    }
-    let (writer, mut summary, attributes) = match attributes {
-        None => rows.finish().map(|(writer, summary)| (writer, summary, None))?,
-        Some(attributes) => rows.finish_with(attributes, records)?,
-    };
-    summary.ngrams = written;
-    let (vectors, words, index) =
-        writer.finish(summary.provenance.clone()).map_err(can_not_write)?;
-    folder.complete(vectors, &words, &index, attributes.as_ref())?;
-    Ok(summary)
+    let finished = rows.finish(records)?;
+    finished.complete(folder, encoder.as_ref(), can_not_write, &mut goes_on)
 }
 
 struct Made<'a>(&'a dyn MadeRows);
@@ -172,6 +141,10 @@ struct Made<'a>(&'a dyn MadeRows);
 impl Fill for Made<'_> {
     fn unit(&self) -> RecordUnit {
         RecordUnit::Row
+    }
+
+    fn adds_words(&self) -> bool {
+        !matches!(self.0.encoder(), Some(NewEncoder::Files(_)))
     }
 
     fn fill(

@@ -3,9 +3,9 @@
 //! The steps: `input` opens, counts and hashes the file; `unpack` decompresses gzip, bzip2, zstd,
 //! xz or zip; `kind` names files that are something else; `encoding` decodes text that is not
 //! UTF-8; `formats` detects the format and how to parse it; `pipeline` parses on all cores;
-//! `writer` writes rows into the model's files; `attributes` reads what the rows are; `folder`
-//! moves the finished folder into place. `made` does the same with rows that are computed, and
-//! `documents` with records of texts.
+//! `writer` writes rows into the model's files; `beside` reads the files of attributes, biases and
+//! counts; `finished` and `folder` move the finished folder into place. `made` does the same with
+//! rows that are computed, and `documents` with records of texts.
 //!
 //! ```
 //! use model_store::ModelStore;
@@ -27,10 +27,13 @@
 
 mod array;
 mod attributes;
+mod beside;
 mod biases;
 mod blank_end;
+mod document_vectors;
 mod documents;
 mod encoding;
+mod finished;
 mod folder;
 mod formats;
 mod input;
@@ -38,12 +41,14 @@ mod kind;
 mod lines;
 mod made;
 mod members;
+mod npy_rows;
 mod options;
 mod pipeline;
 mod plain_text;
 mod rows;
 mod separator;
 mod signature;
+mod text_weights;
 mod unpack;
 mod word_signs;
 mod words_file;
@@ -52,22 +57,25 @@ mod zstd;
 
 use std::io::{self, Cursor, Seek, Write};
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub use array::{Array, read_array};
-use attributes::AttributeTable;
 pub(crate) use attributes::json_lines as json_fields;
 pub use attributes::{Field, TableReader, TakeRow};
-use biases::Biases;
-pub use documents::{DocumentFields, TextVectors, prepare_documents};
+use beside::Beside;
+pub use document_vectors::{DocumentVectors, TextVectors};
+pub use documents::{DocumentFields, prepare_documents};
 pub use encoding::{NotEncoded, TextEncoding};
+use finished::Finished;
 pub(crate) use folder::ModelFolder;
 pub use formats::VectorsFormat;
 use formats::{Expected, MAX_RECORD_BYTES, Plan, RecordUnit, encoding_of_text, plan};
 pub(crate) use formats::{MAX_WORD_BYTES, ends_in_a_number};
 pub use kind::FileKind;
 pub use made::{MadeRows, prepare_made};
-pub use options::{AttributesFile, Input, PrepareOptions, Progress, Summary, WantedFields};
+pub use options::{
+    AttributesFile, Frequencies, Input, PrepareOptions, Progress, Summary, WantedFields,
+};
 pub use plain_text::{not_plain_reason, other_kind_reason, utf16_cure, utf16_reason};
 use rows::Rows;
 pub use separator::Separator;
@@ -79,7 +87,6 @@ pub use writer::ModelWriter;
 
 use crate::ModelError;
 use crate::attributes::AttributeFiles;
-use contract::Metric;
 
 /// Maximum number of components per row.
 pub const MAX_DIM: usize = 65_536;
@@ -117,19 +124,15 @@ pub fn prepare_folder(
     let can_not_write = |e| ModelError::io("write the model to", out)(e);
     let mut folder = None;
     let create = || folder.insert(ModelFolder::beside(out, options.replaced())?).create_vectors();
-    let (writer, summary, attributes) =
-        read_rows(input, create, options, on_progress, can_not_write)?;
-    let (vectors, words, index) =
-        writer.finish(summary.provenance.clone()).map_err(can_not_write)?;
+    let finished = read_rows(input, create, options, on_progress, can_not_write)?;
     let folder = folder.expect("it was made for the rows");
-    folder.complete(vectors, &words, &index, attributes.as_ref())?;
-    Ok(summary)
+    finished.complete(folder, None, can_not_write, &mut || true)
 }
 
 /// Reads vectors and creates a model in memory, with the same code as for folders.
 ///
 /// # Errors
-/// As [`prepare_folder`].
+/// As [`prepare_folder`]; and if words are to have weights, which only folders have.
 pub fn prepare_in_memory(
     input: Input<'_>,
     options: &PrepareOptions,
@@ -137,7 +140,12 @@ pub fn prepare_in_memory(
     let no_memory = |e| ModelError::io("keep in memory", Path::new("the model"))(e);
     let on_progress = &mut |_| ControlFlow::Continue(());
     let nowhere = || Ok(Cursor::new(Vec::new()));
-    let (writer, summary, attributes) = read_rows(input, nowhere, options, on_progress, no_memory)?;
+    if options.text_weights.is_some() {
+        let (path, reason) = (PathBuf::from("the model"), "weights of words are kept in a folder");
+        return Err(ModelError::BadInput { path, reason: reason.into() });
+    }
+    let finished = read_rows(input, nowhere, options, on_progress, no_memory)?;
+    let Finished { writer, summary, attributes, .. } = finished;
     let (vectors, words, index) = writer.finish(summary.provenance).map_err(no_memory)?;
     Ok(ModelFiles { vectors: vectors.into_inner(), words, index, attributes })
 }
@@ -153,9 +161,6 @@ pub fn read_unpacked<T>(
     unpack::read(input, None, |unpacked| Ok(f(unpacked)))
 }
 
-/// A model whose rows are written, and what else belongs to it.
-type ReadRows<W> = (ModelWriter<W>, Summary, Option<AttributeFiles>);
-
 /// The core: reads a vectors file and delivers rows.
 fn read_rows<W: Write + Seek>(
     input: Input<'_>,
@@ -163,18 +168,10 @@ fn read_rows<W: Write + Seek>(
     options: &PrepareOptions,
     on_progress: OnProgress<'_>,
     can_not_write: impl Fn(io::Error) -> ModelError + Copy,
-) -> Result<ReadRows<W>, ModelError> {
+) -> Result<Finished<W>, ModelError> {
     let words = options.words.as_deref().map(|path| WordList::read(path, options)).transpose()?;
-    check_biases(options)?;
-    let biases = options.biases.as_deref();
-    let biases = biases.map(|path| Biases::read(path, options.encoding)).transpose()?;
-    let attributes = options.attributes.as_ref();
-    let attributes = attributes.map(|file| AttributeTable::read(file, options.encoding));
-    let attributes = attributes.transpose()?;
+    let beside = Beside::read(options)?;
     let of_words = words.as_ref().and_then(WordList::warning);
-    let of_biases = biases.as_ref().and_then(Biases::warning);
-    let of_attributes = attributes.as_ref().and_then(AttributeTable::warning);
-    let warnings = of_words.into_iter().chain(of_biases).chain(of_attributes).collect();
     unpack::read(input, options.member.as_deref(), |unpacked| {
         let so_far = unpacked.progress().clone();
         let (head, mut plan) = begin(unpacked, options, words)?;
@@ -182,22 +179,11 @@ fn read_rows<W: Write + Seek>(
         let writer = ModelWriter::new(out()?, plan.dim, options.metric).map_err(can_not_write)?;
         let is_text = matches!(plan.records, RecordUnit::Line { .. });
         let has_words = is_text && options.words.is_none();
-        let mut rows = Rows {
-            writer,
-            biases,
-            options,
-            so_far,
-            description: std::mem::take(&mut plan.description),
-            unit: plan.records,
-            column: plan.first_column.take(),
-            signs: has_words.then(WordSigns::new),
-            warnings,
-            first_rows: None,
-            first_bad: None,
-            bad: 0,
-            repeated: 0,
-            dropped: attributes.as_ref().map(|_| Vec::new()),
-        };
+        let format = (std::mem::take(&mut plan.description), plan.records);
+        let mut rows = Rows::new(writer, beside, options, so_far, format);
+        rows.warnings.splice(0..0, of_words);
+        rows.column = plan.first_column.take();
+        rows.signs = has_words.then(WordSigns::new);
         let limit = options.limit.map(|limit| limit.get() as u64);
         let (records, of_end) = pipeline::run(unpacked, head, plan, limit, |position, parsed| {
             rows.take(position, parsed, can_not_write)?;
@@ -223,27 +209,8 @@ fn read_rows<W: Write + Seek>(
             let of_count = expected.check(records).map_err(|reason| rows.so_far.bad(reason))?;
             rows.warnings.extend(of_count);
         }
-        if let Some(biases) = &rows.biases
-            && rows.first_rows.is_none()
-        {
-            biases.check_end(records, &rows.so_far.path)?;
-        }
-        match attributes {
-            None => rows.finish().map(|(writer, summary)| (writer, summary, None)),
-            Some(attributes) => rows.finish_with(attributes, records),
-        }
+        rows.finish(records)
     })
-}
-
-/// Refuses biases that no metric would add.
-fn check_biases(options: &PrepareOptions) -> Result<(), ModelError> {
-    match (options.metric, &options.biases) {
-        (Metric::Cosine, Some(path)) => {
-            let reason = "biases are added to dot products; add --metric dot, or omit --bias";
-            Err(ModelError::BadInput { path: path.clone(), reason: reason.into() })
-        }
-        _ => Ok(()),
-    }
 }
 
 /// Reads the first bytes and decides how to read the file.

@@ -43,6 +43,9 @@ pub struct PrepareOptions {
     pub biases: Option<PathBuf>,
     /// The file of the rows' attributes.
     pub attributes: Option<AttributesFile>,
+    /// Whether the words of texts get weights by SIF, and how often they occur. Only where texts are
+    /// sums of the model's words.
+    pub text_weights: Option<Frequencies>,
     /// The tensor of a safetensors file; by default the only two-dimensional one.
     pub tensor: Option<String>,
     /// The member of a zip archive; by default the only one.
@@ -79,6 +82,15 @@ impl PrepareOptions {
             (true, true) => Replace::WithChanges,
         }
     }
+}
+
+/// How often words occur.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Frequencies {
+    /// As Zipf's law has it by their rows, of which the first is the most frequent word's.
+    ByRank,
+    /// As this file has it, with a word and its count on each line.
+    Counts(PathBuf),
 }
 
 /// The file with the attributes of a model's rows.

@@ -2,24 +2,19 @@
 
 use std::io::{self, Seek, Write};
 
-use super::attributes::{AttributeTable, ModelRows};
-use super::biases::Biases;
-use super::encoding::TextEncoding;
+use super::beside::Beside;
 use super::formats::{BadRecord, Parsed, RecordUnit, Watch};
 use super::input::ReadSoFar;
 use super::pipeline::{Position, byte_name};
 use super::separator::Separator;
-use super::unpack::file_name;
 use super::word_signs::WordSigns;
-use super::{ModelWriter, PrepareOptions, Progress, Summary};
+use super::{ModelWriter, PrepareOptions, Progress};
 use crate::ModelError;
-use crate::attributes::AttributeFiles;
-use crate::format::Provenance;
 
 /// Passes rows into the model.
 pub(super) struct Rows<'a, W> {
     pub(super) writer: ModelWriter<W>,
-    pub(super) biases: Option<Biases>,
+    pub(super) beside: Beside,
     pub(super) options: &'a PrepareOptions,
     pub(super) so_far: ReadSoFar,
     /// The format, for the model's provenance.
@@ -40,7 +35,33 @@ pub(super) struct Rows<'a, W> {
     pub(super) dropped: Option<Vec<u64>>,
 }
 
-impl<W: Write + Seek> Rows<'_, W> {
+impl<'a, W: Write + Seek> Rows<'a, W> {
+    /// No rows so far, of a file of this format.
+    pub(super) fn new(
+        writer: ModelWriter<W>,
+        beside: Beside,
+        options: &'a PrepareOptions,
+        so_far: ReadSoFar,
+        (description, unit): (String, RecordUnit),
+    ) -> Self {
+        Self {
+            writer,
+            options,
+            so_far,
+            description,
+            unit,
+            column: None,
+            signs: None,
+            warnings: beside.warnings().collect(),
+            first_rows: None,
+            first_bad: None,
+            bad: 0,
+            repeated: 0,
+            dropped: beside.attributes.as_ref().map(|_| Vec::new()),
+            beside,
+        }
+    }
+
     pub(super) fn progress(&self) -> Progress {
         Progress {
             bytes_read: self.so_far.bytes_read(),
@@ -89,7 +110,7 @@ impl<W: Write + Seek> Rows<'_, W> {
         if let Some(signs) = &mut self.signs {
             signs.see(&parsed);
         }
-        let biases = self.biases.as_ref().map_or(Ok(Vec::new()), |biases| {
+        let biases = self.beside.biases.as_ref().map_or(Ok(Vec::new()), |biases| {
             let row_name = |record| format!("{} {}", self.unit.name(), self.number(record));
             biases.of_chunk(position.records, &parsed, &self.so_far.path, row_name)
         })?;
@@ -186,7 +207,7 @@ impl<W: Write + Seek> Rows<'_, W> {
     }
 
     /// Another explanation of a first line with this fault.
-    fn about_line_1(&self, reason: &str) -> &'static str {
+    pub(super) fn about_line_1(&self, reason: &str) -> &'static str {
         // Some numbers have a cure of their own.
         let is_no_number = reason.contains("not a number") && reason.ends_with('`');
         match (self.options.separator, self.options.dim) {
@@ -206,101 +227,6 @@ impl<W: Write + Seek> Rows<'_, W> {
             }
             _ => "",
         }
-    }
-
-    /// As [`finish`](Self::finish), with the attributes of the rows; `records` were read.
-    pub(super) fn finish_with(
-        mut self,
-        attributes: AttributeTable,
-        records: u64,
-    ) -> Result<(ModelWriter<W>, Summary, Option<AttributeFiles>), ModelError> {
-        let source = file_name(&self.so_far.path);
-        let (is_start, dropped) = (self.first_rows.is_some(), self.dropped.take());
-        let (writer, mut summary) = self.finish()?;
-        let rows = ModelRows {
-            source,
-            records,
-            is_start,
-            are_missing: is_start || summary.provenance.bad_rows_skipped > 0,
-            dropped: dropped.unwrap_or_default(),
-            rows: writer.rows(),
-        };
-        summary.provenance.source_format += &format!(", attributes of {}", attributes.name());
-        let joined = attributes.of_rows(&rows, |word| writer.row(word))?;
-        summary.attributes = joined.descriptions;
-        summary.warnings.extend(joined.warning);
-        let writer = writer.with_attributes(joined.files.checksum());
-        Ok((writer, summary, Some(joined.files)))
-    }
-
-    pub(super) fn finish(self) -> Result<(ModelWriter<W>, Summary), ModelError> {
-        let about_line_1 = match (self.unit, &self.first_bad) {
-            (RecordUnit::Line { .. }, Some((1, reason))) => self.about_line_1(reason),
-            _ => "",
-        };
-        let Self { writer, biases, options, so_far, column, mut warnings, .. } = self;
-        let Self { first_rows, first_bad, bad, repeated, .. } = self;
-        let unit = self.unit.name();
-        if writer.rows() == 0 {
-            return Err(so_far.bad(match first_bad {
-                None => "it has no rows".into(),
-                Some((number, reason)) => {
-                    format!(
-                        "every {unit} is invalid; the first, {unit} {number}: \
-                         {reason}{about_line_1}"
-                    )
-                }
-            }));
-        }
-        let kept = writer.rows() as u64 + repeated;
-        if let Some((number, reason)) = first_bad.as_ref().filter(|_| bad > kept) {
-            return Err(so_far.bad(format!(
-                "{bad} of {} {unit}s are invalid, so it is hardly a file of word vectors; the first, \
-                 {unit} {number}: {reason}; check what the file is, and if only line 1 differs from the \
-                 others, give --dim",
-                bad + kept
-            )));
-        }
-        if let Some(reason) = column.and_then(|column| column.reason(repeated)) {
-            return Err(so_far.bad(reason));
-        }
-        warnings.extend(self.signs.and_then(|signs| signs.warning()));
-        let (source_bytes, source_checksum) = so_far.finish()?;
-        let mut format = self.description;
-        if let Some(words) = &options.words {
-            format += &format!(" with words in {}", file_name(words));
-        }
-        if let Some(biases) = biases {
-            format += &format!(" with biases in {}", biases.name());
-        }
-        if let Some(encoding) = options.encoding.and_then(TextEncoding::other_than_utf8) {
-            format += &format!(", {encoding}");
-        }
-        if let Some(packing) = so_far.packing {
-            format += &format!(", {packing}");
-            let zeros = so_far.padding();
-            if zeros > 0 {
-                let after = format!("after its {packing} data ({zeros})");
-                warnings.push(format!("the zero bytes {after} were left out"));
-            }
-        }
-        if let Some(rows) = first_rows {
-            format += &format!(", first {rows} rows");
-        }
-        let provenance = Provenance {
-            source_format: format,
-            source_bytes,
-            source_checksum,
-            bad_rows_skipped: bad,
-            duplicate_words_dropped: repeated,
-            ..Provenance::of_memory(&file_name(&so_far.path))
-        };
-        let first_bad_row = first_bad.map(|(number, reason)| format!("{unit} {number}: {reason}"));
-        let (rows, dim) = (writer.rows(), writer.dim());
-        let (attributes, ngrams) = (Vec::new(), None);
-        let summary =
-            Summary { rows, dim, first_bad_row, attributes, ngrams, warnings, provenance };
-        Ok((writer, summary))
     }
 }
 

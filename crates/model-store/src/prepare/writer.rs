@@ -114,6 +114,11 @@ impl<W: Write + Seek> ModelWriter<W> {
         self.words.len()
     }
 
+    /// The words of the rows so far.
+    pub(super) fn words(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.words.iter().map(|word| &**word)
+    }
+
     /// The row of a word, if it has been added.
     pub(super) fn row(&self, word: &str) -> Option<usize> {
         self.words.get_index_of(word)
@@ -124,7 +129,7 @@ impl<W: Write + Seek> ModelWriter<W> {
         Self { attributes: Some(description), ..self }
     }
 
-    /// Words that are no rows have vectors, by the encoder whose description has this checksum.
+    /// The model has the encoder whose description has this checksum.
     pub(crate) fn with_encoder(self, description: Checksum) -> Self {
         Self { encoder: Some(description), ..self }
     }

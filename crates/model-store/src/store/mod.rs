@@ -13,7 +13,7 @@ pub use of_array::{ArrayError, ArrayRows, SharedComponents};
 use bytemuck::cast_slice;
 
 use crate::attributes::Attributes;
-use crate::encoder::{ENCODER_FOLDER, Encoder, EncoderFiles, Ngrams};
+use crate::encoder::{ENCODER_FOLDER, Encoder, EncoderFiles, Ngrams, TextWeights};
 use crate::format::{
     ATTRIBUTES_FOLDER, Checksum, DATA_START, Folded, HEAD_FILE, Header, INDEX_FILE, Pointer,
     REQUESTS_FILE, VECTORS_FILE, WORDS_FILE,
@@ -253,9 +253,14 @@ impl ModelStore {
     /// The vectors of n-grams, if words that are no rows get theirs from these.
     pub fn ngrams(&self) -> Option<&Ngrams> {
         match &self.encoder {
-            Some(Encoder::Ngrams(ngrams)) => Some(ngrams),
+            Some(Encoder::Ngrams(ngrams, _)) => Some(ngrams),
             _ => None,
         }
+    }
+
+    /// The weights of words in texts, if texts are sums of words and these have any.
+    pub fn text_weights(&self) -> Option<&TextWeights> {
+        self.encoder.as_ref()?.text_weights()
     }
 
     /// The encoder of texts, if it is of a kind that this crate does not read.
@@ -322,7 +327,18 @@ fn open_encoder(
 ) -> Result<Option<Encoder>, ModelError> {
     let folder = folder.join(ENCODER_FOLDER);
     match header.checksums.encoder {
-        Some(checksum) => Encoder::open(&folder, checksum, header.dim, open).map(Some),
+        Some(checksum) => {
+            let encoder = Encoder::open(&folder, checksum, header.dim, open)?;
+            let weights = encoder.text_weights().map(|weights| weights.all().len());
+            // A fold leaves rows out, whose weights stay.
+            match weights.filter(|found| header.folded.is_none() && *found != header.rows) {
+                None => Ok(Some(encoder)),
+                Some(found) => {
+                    let reason = format!("it has weights of {found} rows, not of {}", header.rows);
+                    Err(ModelError::damaged(&folder, reason))
+                }
+            }
+        }
         // Somebody has put it there, and expects it to be used.
         None if folder.exists() => {
             let reason = "the model was prepared without an encoder";

@@ -13,6 +13,7 @@
 
 mod attributes;
 mod folder;
+mod ngrams;
 mod text;
 
 use rayon::prelude::*;
@@ -48,6 +49,7 @@ enum Purpose {
     Bias,
     Integer,
     Keyword,
+    Ngram,
 }
 
 impl Synth {
