@@ -142,7 +142,8 @@ mod tests {
     #[test]
     fn the_size_of_an_error_counts_words_and_expressions() {
         let bytes = |expression: Option<String>| {
-            let unknown = UnknownWord { expression, ..UnknownWord::new("a-b+c".to_owned()) };
+            let mut unknown = UnknownWord::new("a-b+c".to_owned());
+            unknown.expression = expression;
             ApiError::from(Error::UnknownWord { unknown: vec![unknown] }).bytes()
         };
         let expression = "a - b + c".repeat(20);
