@@ -98,7 +98,7 @@ impl File {
         let mut matrix = |[rows, components]: [i64; 2]| {
             bytes.extend(rows.to_le_bytes());
             bytes.extend(components.to_le_bytes());
-            if (0..100).contains(&rows) && (0..100).contains(&components) {
+            if (0..10_000).contains(&rows) && (0..1_000).contains(&components) {
                 for at in 0..rows * components {
                     bytes.extend((self.component)(at as usize).to_le_bytes());
                 }

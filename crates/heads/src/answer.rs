@@ -177,8 +177,10 @@ fn shown(text: &str) -> Cow<'_, str> {
 pub fn explanation_cost(head: &TextClassifier, tokenised: &Tokenised) -> usize {
     let (classifier, tokens) = match head {
         TextClassifier::OverRows(head) => (head.classifier(), tokenised.tokens.len()),
-        // The text is read twice.
-        TextClassifier::FastText(head) => return 3 * head.cost(&tokenised.bytes) as usize,
+        // The text is read twice, in float64 the second time, and the label's score is made again.
+        TextClassifier::FastText(head) => {
+            return (4 * head.cost(&tokenised.bytes) + head.cost_of_labels()) as usize;
+        }
     };
     let filters: usize = classifier.convolutions().iter().map(|one| one.weights.len()).sum();
     let layers: usize = classifier.layers().iter().map(|layer| layer.weights.len()).sum();

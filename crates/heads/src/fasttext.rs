@@ -198,8 +198,17 @@ impl FastTextHead {
         let rows_of_word = u64::try_from(of_classifier.word_ngrams).unwrap_or(0).clamp(1, 64);
         let bytes: u64 = words.iter().map(|word| word.len() as u64).sum();
         let of_words = words.len() as u64 * (WORD + rows_of_word * row);
-        let tree = if of_classifier.loss == LossKind::HierarchicalSoftmax { 200 } else { 0 };
-        of_words + bytes * (2 + ngrams_of_byte * row) + labels * (dim / 2 + 20 + tree)
+        of_words + bytes * (2 + ngrams_of_byte * row) + labels * (dim / 2 + 20)
+    }
+
+    /// Nanoseconds that making and sorting the labels of a text takes.
+    pub fn cost_of_labels(&self) -> u64 {
+        let (_, of_classifier) = self.model.training();
+        let each = match of_classifier.loss {
+            LossKind::HierarchicalSoftmax => 300,
+            _ => 100,
+        };
+        self.description.labels.len() as u64 * each
     }
 }
 

@@ -123,10 +123,14 @@ impl Asked for Classify {
             tokenised.unknown.iter().chain(&found.unknown).map(String::len).sum::<usize>();
         let size =
             Size::of_rows(labels.len().min(self.shown.top)) + Size::of_text(of_labels + unknown);
+        let of_labels = match &self.head {
+            TextClassifier::OverRows(_) => 0,
+            TextClassifier::FastText(head) => head.cost_of_labels(),
+        };
         if !self.shown.explain {
-            return (size, Cost(0));
+            return (size, Cost(of_labels));
         }
-        let formula = explanation_cost(&self.head, tokenised) as u64;
+        let formula = explanation_cost(&self.head, tokenised) as u64 + of_labels;
         let ngrams = Size::of_text(REASONS * text.len().min(MAX_NGRAM_BYTES));
         (size + Size::of_rows(REASONS) + ngrams, Cost(formula))
     }
