@@ -79,6 +79,10 @@ fn a_service_has_the_labels_of_fasttext_beside_any_model() {
         b"",
     );
     assert_eq!(again.status, 304);
+    let metrics = service.get("/metrics");
+    let with_unknown = metrics.text().lines().filter(|line| line.contains("unknown"));
+    let with_unknown = with_unknown.filter(|line| !line.starts_with('#') && line.ends_with(" 3"));
+    assert_eq!(with_unknown.count(), 1, "{}", metrics.text());
     // Words that are given one by one are taken as they are.
     let odd = ask(&service, &json!({"text": ["bad good"]})).json();
     assert_eq!(odd["unknown"], json!(["bad good"]));

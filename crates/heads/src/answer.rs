@@ -128,7 +128,8 @@ fn explain_fasttext<'a>(
         score: shares.score,
         base: shares.base,
         ngrams: shares.spans.iter().take(most).map(ngram).collect(),
-        others: shares.spans.iter().skip(most).map(|span| span.2).sum(),
+        // The sum of none is -0.0.
+        others: shares.spans.iter().skip(most).map(|span| span.2).sum::<f64>() + 0.0,
         exact: shares.is_exact,
     }
 }
@@ -148,7 +149,7 @@ fn explain_over_rows<'a>(
     let forward = head.classifier().forward(&vectors);
     let Attribution { base, windows, is_exact } =
         head.classifier().attribution(&forward, class, tokens.len());
-    let others = windows.iter().skip(most).map(|window| window.share).sum();
+    let others = windows.iter().skip(most).map(|window| window.share).sum::<f64>() + 0.0;
     let ngram = |window: &Window| {
         let own = &tokenised.bytes[window.start..window.end];
         let start = own.first().map_or(0, |first| first.start);

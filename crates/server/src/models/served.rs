@@ -80,6 +80,11 @@ impl TextCounts {
         }
     }
 
+    /// Counts texts with unknown words, which were found as they were read.
+    pub(crate) fn add_with_unknown_words(&self, texts: usize) {
+        self.with_unknown_words.fetch_add(texts as u64, Ordering::Relaxed);
+    }
+
     /// Counts texts that were expanded.
     pub(crate) fn add_expanded(&self, texts: usize) {
         self.expanded.fetch_add(texts as u64, Ordering::Relaxed);

@@ -112,6 +112,10 @@ impl Asked for Classify {
             Ok(found)
         };
         let responses = stage(call, Cost(cost), deadline, read).await?;
+        let with_unknown = responses.iter().filter(|found| !found.unknown.is_empty()).count();
+        if with_unknown > 0 {
+            call.text_counts.add_with_unknown_words(with_unknown);
+        }
         Ok(Answered { responses, ..Answered::default() })
     }
 
