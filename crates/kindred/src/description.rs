@@ -16,7 +16,6 @@ use crate::rows::AtPosition;
 /// The encoder of models without another.
 const WORDS: &str = "words";
 const UNICODE: &str = "unicode";
-const WORD_PIECE: &str = "wordpiece";
 
 fn of_words() -> Cow<'static, str> {
     WORDS.into()
@@ -49,7 +48,8 @@ pub struct ModelDescription<'a> {
     /// n-grams of all others; `static` by the tokens of a static model.
     #[serde(default = "of_words")]
     pub encoder: Cow<'a, str>,
-    /// How texts are cut into words or tokens: `unicode`, or `wordpiece`.
+    /// How texts are cut into words or tokens: `unicode`, or of a static model
+    /// `wordpiece`, `unigram` or `bpe`.
     #[serde(default = "by_unicode")]
     pub tokeniser: Cow<'a, str>,
     /// Whether its rows are documents: their words are keys, and their vectors those of texts.
@@ -126,7 +126,7 @@ impl<'a> ModelDescription<'a> {
             |model: &'a ModelStore| (model.ngrams().map_or(WORDS, Ngrams::kind), UNICODE);
         let own = text_encoder(model).ok().flatten();
         let (encoder, tokeniser) = match own {
-            Some(TextEncoder::Static(_)) => (StaticModel::KIND, WORD_PIECE),
+            Some(TextEncoder::Static(model)) => (StaticModel::KIND, model.tokeniser().kind()),
             Some(TextEncoder::Words(words)) => of_words(words),
             None => of_words(model),
         };
