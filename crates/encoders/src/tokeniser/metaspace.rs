@@ -69,9 +69,7 @@ impl Metaspace {
                 to.push_str(with);
             }
             let found = memmem::find_iter(text.as_bytes(), b" ").map(|at| at..at + 1);
-            // The head is counted from where the piece is written.
-            let start = to.len();
-            head = replace(text, Some(head), found, with, to).expect("asked for") - start;
+            head = replace(text, Some(head), found, with, to).expect("asked for");
             if prepends && head > 0 { head + with.len() } else { head }
         });
         if self.split {

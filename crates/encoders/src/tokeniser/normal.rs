@@ -107,7 +107,8 @@ fn signs_len(signs: &mut std::str::Chars<'_>, count: usize) -> usize {
     signs.take(count).map(char::len_utf8).sum()
 }
 
-/// Writes the text with other texts for the ranges that match, and returns the new head.
+/// Writes the text with another text for the ranges that match, and returns the head of what was
+/// written.
 pub(super) fn replace(
     text: &str,
     head: Option<usize>,
@@ -115,23 +116,23 @@ pub(super) fn replace(
     with: &str,
     normal: &mut String,
 ) -> Option<usize> {
-    let asked = head;
+    let (asked, start) = (head, normal.len());
     let head = head.unwrap_or(0);
     let (mut behind, mut new_head) = (0, 0);
     for found in matches {
         if head > behind {
-            new_head = normal.len() + head.min(found.start) - behind;
+            new_head = normal.len() - start + head.min(found.start) - behind;
         }
         normal.push_str(&text[behind..found.start]);
         normal.push_str(with);
         // What is put in has the place of the last byte that it is for.
         if found.end <= head && !with.is_empty() {
-            new_head = normal.len();
+            new_head = normal.len() - start;
         }
         behind = found.end;
     }
     if head > behind {
-        new_head = normal.len() + head - behind;
+        new_head = normal.len() - start + head - behind;
     }
     normal.push_str(&text[behind..]);
     asked.map(|_| new_head)
@@ -166,16 +167,17 @@ mod tests {
 
     #[test]
     fn a_replaced_beginning_has_the_place_of_its_last_byte() {
-        let of = |text: &str, ranges: &[std::ops::Range<usize>], with: &str| {
+        let of = |text: &str, ranges: &[[usize; 2]], with: &str| {
             let mut normal = String::new();
             let first = text.chars().next().map(char::len_utf8);
-            let head = replace(text, first, ranges.iter().cloned(), with, &mut normal);
+            let head =
+                replace(text, first, ranges.iter().map(|[from, to]| *from..*to), with, &mut normal);
             (normal, head.unwrap())
         };
-        assert_eq!(of(" a", &[0..1], "__"), ("__a".into(), 2));
-        assert_eq!(of("  a", &[0..2], "_"), ("_a".into(), 0));
-        assert_eq!(of("a  b", &[1..3], "_"), ("a_b".into(), 1));
+        assert_eq!(of(" a", &[[0, 1]], "__"), ("__a".into(), 2));
+        assert_eq!(of("  a", &[[0, 2]], "_"), ("_a".into(), 0));
+        assert_eq!(of("a  b", &[[1, 3]], "_"), ("a_b".into(), 1));
         assert_eq!(of("ab", &[], "_"), ("ab".into(), 1));
-        assert_eq!(of(" ", &[0..1], ""), (String::new(), 0));
+        assert_eq!(of(" ", &[[0, 1]], ""), (String::new(), 0));
     }
 }

@@ -169,7 +169,7 @@ mod tests {
         let mut pieces = Pieces::default();
         pieces.begin("a-b", 1);
         pieces.cut(|text, piece| {
-            cut_at(text, signs(text, |c| c == '-'), false, Behavior::Removed, piece)
+            cut_at(text, signs(text, |c| c == '-'), false, Behavior::Removed, piece);
         });
         let mut heads = Vec::new();
         pieces.write(|text, head, to| {
