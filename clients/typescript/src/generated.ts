@@ -1898,10 +1898,10 @@ export interface components {
              */
             encoder?: "words" | "fasttext" | "static";
             /**
-             * @description The way in which texts are cut: `unicode`, into words; `wordpiece`, into a static model's tokens.
+             * @description The way in which texts are cut: `unicode`, into words; `wordpiece`, `unigram` or `bpe`, into a static model's tokens.
              * @enum {string}
              */
-            tokeniser?: "unicode" | "wordpiece";
+            tokeniser?: "unicode" | "wordpiece" | "unigram" | "bpe";
             /**
              * @description Its rows are documents: their words are keys, and their vectors those of texts. Absent if not.
              * @constant
