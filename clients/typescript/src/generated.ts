@@ -1903,10 +1903,10 @@ export interface components {
              */
             text_weights?: "sif";
             /**
-             * @description The way in which texts are cut: `unicode`, into words; `wordpiece`, into a static model's tokens; `none`, without an encoder.
+             * @description The way in which texts are cut: `unicode`, into words; `wordpiece`, `unigram` or `bpe`, into a static model's tokens; `none`, without an encoder.
              * @enum {string}
              */
-            tokeniser?: "unicode" | "wordpiece" | "none";
+            tokeniser?: "unicode" | "wordpiece" | "unigram" | "bpe" | "none";
             /**
              * @description Its rows are documents: their words are keys, and their vectors those of texts. Absent if not.
              * @constant

@@ -7,3 +7,4 @@ mod seeds;
 mod static_folder;
 mod static_model;
 mod support;
+mod tokenisers;

@@ -2,8 +2,8 @@
 //!
 //! The data is not part of this repository. It is looked for in the folder that TEST_DATA_DIR
 //! names, or in `../shared/data` beside the checkout; without it these tests are reported as
-//! ignored. TEST_TOKENIZERS names a Python with Hugging Face's tokenizers, TEST_FASTTEXT one with
-//! fastText.
+//! ignored. TEST_TOKENIZERS names a Python with Hugging Face's tokenizers and with sentencepiece and
+//! protobuf, TEST_FASTTEXT one with fastText.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -51,6 +51,11 @@ fn main() {
     let missing = python.is_none() || !file.is_file();
     let test = move || ids_of_random_texts(&python.expect("a Python"), &file);
     let name = "ids_of_random_texts_are_those_of_tokenizers";
+    trials.push(Trial::test(name, test).with_ignored_flag(missing));
+    let python = std::env::var("TEST_TOKENIZERS").ok();
+    let missing = python.is_none();
+    let test = move || trained_tokenisers(&python.expect("a Python"));
+    let name = "ids_of_trained_tokenisers_are_those_of_tokenizers";
     trials.push(Trial::test(name, test).with_ignored_flag(missing));
     let skipped = trials.iter().filter(|trial| trial.has_ignored_flag()).count();
     if skipped > 0 {
@@ -175,6 +180,26 @@ fn next(state: &mut u64) -> u64 {
     *state
 }
 
+/// What tokenisers treat apart.
+const SPECIAL: [&str; 16] = [
+    "[UNK]",
+    "[PAD]",
+    "##",
+    "[unk]",
+    "<unk>",
+    "<mask>",
+    " <mask>",
+    "Ka",
+    "\u{fb01}  ",
+    "\u{2581}",
+    "  ",
+    "'ll",
+    "\r\n",
+    "\u{2026}",
+    "\u{1f468}\u{200d}\u{1f467}",
+    "e\u{301}",
+];
+
 /// A text of all planes of Unicode, with many of what tokenisers treat apart.
 fn random_text(state: &mut u64, tokens: &[String]) -> String {
     let mut text = String::new();
@@ -191,7 +216,7 @@ fn random_text(state: &mut u64, tokens: &[String]) -> String {
             6 => text.push(of(state, 0x1_0000, 0x11_0000)),
             7 => text.push(of(state, 0x300, 0x370)),
             8 => text.push(' '),
-            9 => text.push_str(["[UNK]", "[PAD]", "##", "[unk]"][next(state) as usize % 4]),
+            9 => text.push_str(SPECIAL[next(state) as usize % SPECIAL.len()]),
             10 => text.extend((0..next(state) % 110).map(|_| 'a')),
             _ => text.push_str(&tokens[next(state) as usize % tokens.len()]),
         }
@@ -199,19 +224,51 @@ fn random_text(state: &mut u64, tokens: &[String]) -> String {
     text
 }
 
-/// The ids of 10,000 random texts, as a Python with `tokenizers` gives them.
-fn ids_of_random_texts(python: &str, file: &Path) -> Result<(), Failed> {
-    let folder = tempfile::tempdir()?;
-    let whole = json(file);
-    let tokeniser = Tokeniser::open(file)?;
+/// 10,000 random texts, and each character by itself, for categories that differ between versions
+/// of Unicode.
+fn random_texts(tokens: &[String]) -> Vec<String> {
     let mut state = 0x9e37_79b9_7f4a_7c15;
-    let mut texts: Vec<String> =
-        (0..10_000).map(|_| random_text(&mut state, tokeniser.tokens())).collect();
-    // Each character by itself, for categories that differ between versions of Unicode.
+    let mut texts: Vec<String> = (0..10_000).map(|_| random_text(&mut state, tokens)).collect();
     let signs: Vec<char> = (0..0x11_0000).filter_map(char::from_u32).collect();
     let around = |signs: &[char]| signs.iter().map(|sign| format!("a{sign}b ")).collect();
     texts.extend(signs.chunks(64).map(around));
-    // Each of the normaliser's steps, left out.
+    texts
+}
+
+/// Compares the ids of texts with those that a Python with `tokenizers` gives.
+fn same_ids(python: &str, file: &Path, name: &str, texts: &[String]) -> Result<(), Failed> {
+    let lines: Vec<String> = texts.iter().map(|text| Value::from(&text[..]).to_string()).collect();
+    let input = tempfile::NamedTempFile::new()?;
+    fs::write(input.path(), lines.join("\n"))?;
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tokenisers.py");
+    let mut command = Command::new(python);
+    command.arg(script).arg(file).stdin(fs::File::open(input.path())?);
+    let output = command.output()?;
+    assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+    let tokeniser = Tokeniser::open(file)?;
+    let said = String::from_utf8(output.stdout)?;
+    assert_eq!(said.lines().count(), texts.len(), "{name}: texts with ids");
+    let (mut first, mut differ) = (None, 0);
+    for (text, expected) in texts.iter().zip(said.lines()) {
+        let mut ids = Vec::new();
+        tokeniser.encode(text, &mut ids);
+        let expected: Vec<u32> = serde_json::from_str(expected)?;
+        if ids != expected {
+            differ += 1;
+            first.get_or_insert_with(|| format!("{text:?}: {ids:?} and not {expected:?}"));
+        }
+    }
+    match first {
+        None => Ok(()),
+        Some(first) => Err(format!("{name}: {differ} of {} texts: {first}", texts.len()).into()),
+    }
+}
+
+/// The ids of random texts, with each step of BERT's normaliser left out.
+fn ids_of_random_texts(python: &str, file: &Path) -> Result<(), Failed> {
+    let folder = tempfile::tempdir()?;
+    let whole = json(file);
+    let texts = random_texts(Tokeniser::open(file)?.tokens());
     let steps = ["clean_text", "handle_chinese_chars", "strip_accents", "lowercase"];
     for (at, left_out) in [None].into_iter().chain(steps.map(Some)).enumerate() {
         let (mut variant, path) = (whole.clone(), folder.path().join(format!("{at}.json")));
@@ -219,25 +276,31 @@ fn ids_of_random_texts(python: &str, file: &Path) -> Result<(), Failed> {
             variant["normalizer"][step] = false.into();
         }
         fs::write(&path, variant.to_string())?;
-        let lines: Vec<String> =
-            texts.iter().map(|text| Value::from(&text[..]).to_string()).collect();
-        let input = folder.path().join("texts");
-        fs::write(&input, lines.join("\n"))?;
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tokenisers.py");
-        let mut command = Command::new(python);
-        command.arg(script).arg(&path).stdin(fs::File::open(&input)?);
-        let output = command.output()?;
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        let tokeniser = Tokeniser::open(&path)?;
-        let said = String::from_utf8(output.stdout)?;
-        assert_eq!(said.lines().count(), texts.len(), "texts with ids");
-        for (text, expected) in texts.iter().zip(said.lines()) {
-            let mut ids = Vec::new();
-            tokeniser.encode(text, &mut ids);
-            let expected: Vec<u32> = serde_json::from_str(expected)?;
-            assert_eq!(ids, expected, "{left_out:?} left out: {text:?}");
-        }
+        same_ids(python, &path, &format!("{left_out:?} left out"), &texts)?;
     }
+    Ok(())
+}
+
+/// The ids of random texts by tokenisers of every kind, trained now by a Python with `tokenizers`
+/// and `sentencepiece`.
+fn trained_tokenisers(python: &str) -> Result<(), Failed> {
+    let folder = tempfile::tempdir()?;
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/trained_tokenisers.py");
+    let output = Command::new(python).arg(script).arg(folder.path()).output()?;
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let names = String::from_utf8(output.stdout)?;
+    let (mut tokenisers, mut faults, mut compared) = (0, Vec::new(), 0);
+    for name in names.lines() {
+        let file = folder.path().join(name);
+        let texts = random_texts(Tokeniser::open(&file)?.tokens());
+        if let Err(fault) = same_ids(python, &file, name, &texts) {
+            faults.push(fault.message().unwrap_or_default().to_owned());
+        }
+        (tokenisers, compared) = (tokenisers + 1, compared + texts.len());
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    println!("{tokenisers} tokenisers, {compared} texts");
+    assert!(tokenisers >= 48, "only {tokenisers} tokenisers");
     Ok(())
 }
 

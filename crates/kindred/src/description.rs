@@ -16,7 +16,6 @@ use crate::rows::AtPosition;
 /// The encoder of models without another.
 const WORDS: &str = "words";
 const UNICODE: &str = "unicode";
-const WORD_PIECE: &str = "wordpiece";
 
 fn of_words() -> Cow<'static, str> {
     WORDS.into()
@@ -53,7 +52,8 @@ pub struct ModelDescription<'a> {
     /// The weights of words in texts, if these have any: `sif`, as Arora, Liang and Ma have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text_weights: Option<Cow<'a, str>>,
-    /// How texts are cut into words or tokens: `unicode`, or `wordpiece`; `none` without an encoder.
+    /// How texts are cut into words or tokens: `unicode`, or of a static model `wordpiece`,
+    /// `unigram` or `bpe`; `none` without an encoder.
     #[serde(default = "by_unicode")]
     pub tokeniser: Cow<'a, str>,
     /// Whether its rows are documents: their words are keys, and their vectors those of texts.
@@ -132,7 +132,7 @@ impl<'a> ModelDescription<'a> {
         };
         let own = text_encoder(model).ok().flatten();
         let (encoder, text_weights, tokeniser) = match own {
-            Some(TextEncoder::Static(_)) => (StaticModel::KIND, None, WORD_PIECE),
+            Some(TextEncoder::Static(model)) => (StaticModel::KIND, None, model.tokeniser().kind()),
             Some(TextEncoder::Words(words)) => of_words(words),
             Some(TextEncoder::Elsewhere) => (NO_ENCODER, None, NO_ENCODER),
             None => of_words(model),

@@ -228,9 +228,10 @@ impl StaticModel {
             ids.truncate(cut.tokens);
             truncated = true;
         }
-        let unknown = ids.iter().filter(|id| **id == self.tokeniser.unknown()).count();
+        let is_unknown = |id: &u32| Some(*id) == self.tokeniser.unknown();
+        let unknown = ids.iter().filter(|id| is_unknown(id)).count();
         if self.settings.layout == Layout::Model2Vec && unknown > 0 {
-            ids.retain(|id| *id != self.tokeniser.unknown());
+            ids.retain(|id| !is_unknown(id));
         }
         let count = ids.len();
         (ids, TextTokens { count, unknown, truncated })

@@ -3,6 +3,8 @@
 //! Categories and decompositions are those of the crates that `tokenizers` takes, which know
 //! Unicode as it was in 2016: with newer ones, some characters would give other tokens.
 
+use std::ops::Range;
+
 use serde::Deserialize;
 use unicode_categories::UnicodeCategories;
 use unicode_normalization_alignments::UnicodeNormalization;
@@ -77,7 +79,7 @@ fn is_chinese(sign: char) -> bool {
 }
 
 /// Calls for each word between white space, and for each sign of punctuation by itself.
-pub(super) fn for_each_word(text: &str, mut each: impl FnMut(&str)) {
+pub(super) fn for_each_word(text: &str, mut each: impl FnMut(Range<usize>)) {
     let mut start = 0;
     for (at, sign) in text.char_indices() {
         let is_space = sign.is_whitespace();
@@ -85,19 +87,20 @@ pub(super) fn for_each_word(text: &str, mut each: impl FnMut(&str)) {
             continue;
         }
         if start < at {
-            each(&text[start..at]);
+            each(start..at);
         }
         start = at + sign.len_utf8();
         if !is_space {
-            each(&text[at..start]);
+            each(at..start);
         }
     }
     if start < text.len() {
-        each(&text[start..]);
+        each(start..text.len());
     }
 }
 
-fn is_punctuation(sign: char) -> bool {
+/// Signs of punctuation, as Unicode of 2016 has them.
+pub(super) fn is_punctuation(sign: char) -> bool {
     if sign.is_ascii() { sign.is_ascii_punctuation() } else { sign.is_punctuation() }
 }
 
@@ -152,9 +155,8 @@ mod tests {
     #[test]
     fn words_end_at_white_space_and_signs_stand_alone() {
         let mut words = Vec::new();
-        for_each_word(" don't\u{2003}stop\u{2014}now!! $1+\u{20ac} ", |word| {
-            words.push(word.to_owned());
-        });
+        let text = " don't\u{2003}stop\u{2014}now!! $1+\u{20ac} ";
+        for_each_word(text, |word| words.push(&text[word]));
         let expected =
             ["don", "'", "t", "stop", "\u{2014}", "now", "!", "!", "$", "1", "+", "\u{20ac}"];
         assert_eq!(words, expected);

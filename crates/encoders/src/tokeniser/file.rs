@@ -7,24 +7,28 @@ use std::path::Path;
 use model_store::ModelError;
 use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::Tokeniser;
-use super::added::AddedTokens;
-use super::bert::Normalizer;
-use super::word_piece::WordPiece;
+use super::added::{Added, AddedTokens};
+use super::fault::Fault;
+use super::model::Model;
+use super::normal::Normal;
+use super::{normalizer, pre_tokenizer};
 use crate::EncoderError;
 
 #[derive(Deserialize)]
-struct File {
+struct File<'a> {
     #[serde(default)]
-    added_tokens: Vec<Added>,
+    added_tokens: Vec<Stored>,
     #[serde(default)]
     truncation: Option<Truncation>,
     #[serde(default)]
     normalizer: Value,
     #[serde(default)]
     pre_tokenizer: Value,
-    model: Value,
+    #[serde(borrow)]
+    model: &'a RawValue,
 }
 
 #[derive(Deserialize)]
@@ -33,8 +37,9 @@ struct Truncation {
     max_length: usize,
 }
 
+/// An added token.
 #[derive(Deserialize)]
-struct Added {
+struct Stored {
     content: String,
     #[serde(default)]
     single_word: bool,
@@ -44,14 +49,6 @@ struct Added {
     rstrip: bool,
     #[serde(default)]
     normalized: bool,
-}
-
-#[derive(Deserialize)]
-struct Model {
-    unk_token: String,
-    continuing_subword_prefix: String,
-    max_input_chars_per_word: usize,
-    vocab: BTreeMap<String, u32>,
 }
 
 pub(super) fn open(path: &Path) -> Result<Tokeniser, EncoderError> {
@@ -64,75 +61,93 @@ pub(super) fn open(path: &Path) -> Result<Tokeniser, EncoderError> {
 }
 
 pub(super) fn read(path: &Path, bytes: &[u8]) -> Result<Tokeniser, EncoderError> {
-    let faulty = |reason: String| EncoderError::Faulty { path: path.to_owned(), reason };
-    let is_json = |error: serde_json::Error| faulty(format!("it is no tokenizer.json: {error}"));
-    let File { added_tokens, truncation, normalizer, pre_tokenizer, model } =
-        serde_json::from_slice(bytes).map_err(is_json)?;
-    for (part, found, read) in [
-        ("model", &model, "WordPiece"),
-        ("normalizer", &normalizer, "BertNormalizer"),
-        ("pre_tokenizer", &pre_tokenizer, "BertPreTokenizer"),
-    ] {
-        let found = found["type"].as_str().unwrap_or("without a type");
-        if found != read {
-            return Err(EncoderError::Unsupported {
-                path: path.to_owned(),
-                reason: format!(
-                    "its {part} is {found}, and only {read} is read; the model's rows without \
-                     texts can be prepared from its safetensors file"
-                ),
-            });
-        }
-    }
+    tokeniser(bytes).map_err(|fault| match fault {
+        Fault::Faulty(reason) => EncoderError::Faulty { path: path.to_owned(), reason },
+        Fault::Unsupported(reason) => EncoderError::Unsupported { path: path.to_owned(), reason },
+    })
+}
+
+fn tokeniser(bytes: &[u8]) -> Result<Tokeniser, Fault> {
+    let file = serde_json::from_slice(bytes)
+        .map_err(|error| Fault::Faulty(format!("it is no tokenizer.json: {error}")))?;
+    let File { added_tokens, truncation, normalizer, pre_tokenizer, model } = file;
     if let Some(Truncation { direction, .. }) = &truncation
         && direction != "Right"
     {
-        let reason = format!(
+        return Err(Fault::Unsupported(format!(
             "it cuts texts on the side {direction:?}, and only \"Right\" is read; set its \
              truncation to null if no text is long"
-        );
-        return Err(EncoderError::Unsupported { path: path.to_owned(), reason });
+        )));
     }
-    let normalizer: Normalizer = serde_json::from_value(normalizer).map_err(is_json)?;
-    let model: Model = serde_json::from_value(model).map_err(is_json)?;
-    let tokens = by_id(&model.vocab).map_err(&faulty)?;
-    let Some(unknown) = model.vocab.get(&model.unk_token) else {
-        return Err(faulty(format!("its unknown token {:?} has no id", model.unk_token)));
-    };
-    let mut added = Vec::new();
-    for token in added_tokens {
-        let Added { content, single_word, lstrip, rstrip, normalized } = token;
-        if single_word || lstrip || rstrip || normalized {
-            let reason = format!(
-                "its added token {content:?} is found by rules that are not read (single_word, \
-                 lstrip, rstrip, normalized); set them to false if no text has it"
-            );
-            return Err(EncoderError::Unsupported { path: path.to_owned(), reason });
-        }
-        match model.vocab.get(&content) {
-            Some(id) if !content.is_empty() => added.push((content, *id)),
-            Some(_) => {}
-            None => return Err(faulty(format!("its added token {content:?} has no id"))),
-        }
+    let (model, mut tokens) = Model::read(model)?;
+    let normalizer = normalizer::read(&normalizer)?;
+    let pre_tokenizer = pre_tokenizer::read(&pre_tokenizer)?;
+    let asks_for_head = pre_tokenizer.iter().any(pre_tokenizer::Step::asks_for_head);
+    if asks_for_head && normalizer.iter().any(|step| matches!(step, normalizer::Step::Bert(_))) {
+        return Err(Fault::Unsupported(
+            "its pre_tokenizer Metaspace has the prepend_scheme first, which is not read behind a \
+             BertNormalizer; set the scheme to always if that is meant"
+                .into(),
+        ));
     }
-    let (prefix, max_chars) = (&model.continuing_subword_prefix, model.max_input_chars_per_word);
-    let model = WordPiece::new(&tokens, prefix, *unknown, max_chars);
+    let (raw, normal) = added(added_tokens, &normalizer, &mut tokens)?;
     let max_tokens = truncation.map(|truncation| truncation.max_length);
-    Ok(Tokeniser { added: AddedTokens::new(added), normalizer, model, tokens, max_tokens })
+    Ok(Tokeniser {
+        added: AddedTokens::new(raw),
+        added_normal: AddedTokens::new(normal),
+        normalizer,
+        pre_tokenizer,
+        asks_for_head,
+        model,
+        tokens,
+        max_tokens,
+    })
 }
 
-/// The tokens by their ids, which are those from 0 on.
-fn by_id(vocabulary: &BTreeMap<String, u32>) -> Result<Vec<String>, String> {
-    let mut tokens = vec![None; vocabulary.len()];
-    for (token, id) in vocabulary {
-        match tokens.get_mut(*id as usize) {
-            Some(place @ None) => *place = Some(token.clone()),
-            Some(Some(other)) => return Err(format!("{token:?} and {other:?} have the id {id}")),
-            None => {
-                let most = vocabulary.len() - 1;
-                return Err(format!("{token:?} has the id {id}, and the ids end at {most}"));
-            }
+/// The added tokens that are found in a text as it is, and those that are found in a normalised
+/// one. Those that the vocabulary does not have get the ids behind it.
+fn added(
+    stored: Vec<Stored>,
+    normalizer: &[normalizer::Step],
+    tokens: &mut Vec<String>,
+) -> Result<(Vec<Added>, Vec<Added>), Fault> {
+    let mut ids: BTreeMap<String, u32> = tokens.iter().cloned().zip(0..).collect();
+    // What is said last of a token counts.
+    let (mut raw, mut normal) = (BTreeMap::new(), BTreeMap::new());
+    for token in stored {
+        let Stored { content, single_word, lstrip, rstrip, normalized } = token;
+        if content.is_empty() {
+            continue;
         }
+        let id = *ids.entry(content.clone()).or_insert_with(|| {
+            tokens.push(content.clone());
+            tokens.len() as u32 - 1
+        });
+        let mut text = content;
+        if normalized {
+            let mut work = Normal::default();
+            work.begin(&text, false);
+            normalizer.iter().for_each(|step| step.apply(&mut work));
+            if work.text.is_empty() {
+                let reason = format!("its added token {text:?} is normalised to nothing");
+                return Err(Fault::Faulty(reason));
+            }
+            text = work.text;
+        }
+        let token = Added { text, id, single_word, lstrip, rstrip };
+        raw.remove(&id);
+        normal.remove(&id);
+        if normalized {
+            normal.insert(id, token)
+        } else {
+            raw.insert(id, token)
+        };
     }
-    Ok(tokens.into_iter().map(|token| token.expect("as many ids as tokens")).collect())
+    let mut texts: Vec<&str> = normal.values().map(|token| &token.text[..]).collect();
+    texts.sort_unstable();
+    if let Some(twice) = texts.windows(2).find(|pair| pair[0] == pair[1]) {
+        let reason = format!("two of its added tokens are {:?} once normalised", twice[0]);
+        return Err(Fault::Faulty(reason));
+    }
+    Ok((raw.into_values().collect(), normal.into_values().collect()))
 }
