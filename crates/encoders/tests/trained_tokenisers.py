@@ -172,13 +172,18 @@ save("bpe-llama", bpe(llama, None, unk_token="<unk>", fuse_unk=True), bytes_adde
 # WordPiece with other parts than BERT's.
 for name, normalizer, cut in [
     ("nfkc", N.Sequence([N.NFKC(), N.Lowercase()]), P.Whitespace()),
-    ("accents", N.Sequence([N.NFKD(), N.StripAccents()]), P.Sequence([P.Digits(True), P.Punctuation()])),
+    (
+        "accents",
+        N.Sequence([N.NFKD(), N.StripAccents()]),
+        P.Sequence([P.Digits(True), P.Punctuation()]),
+    ),
     ("none", None, P.WhitespaceSplit()),
 ]:
     trainer = trainers.WordPieceTrainer(
         vocab_size=400, special_tokens=["[UNK]", "[PAD]"], show_progress=False
     )
-    save(f"wordpiece-{name}", trained(models.WordPiece(unk_token="[UNK]"), trainer, normalizer, cut))
+    model = models.WordPiece(unk_token="[UNK]")
+    save(f"wordpiece-{name}", trained(model, trainer, normalizer, cut))
 
 # Unigram with the tables of characters that SentencePiece's models have.
 for rule in ["nmt_nfkc", "nmt_nfkc_cf", "nfkc"]:

@@ -14,6 +14,7 @@ mod bytes;
 mod characters;
 mod fault;
 mod file;
+mod merges;
 mod metaspace;
 mod model;
 mod normal;

@@ -1,4 +1,4 @@
-//! A text while it is cut into pieces, and what each kind of cut does with the signs at which it is.
+//! A text while it is cut into pieces, and what each kind of cut does with the signs it is at.
 
 use std::mem;
 use std::ops::Range;
