@@ -1,5 +1,6 @@
 //! Background work beside a running service.
 
+use std::num::NonZero;
 use std::panic::resume_unwind;
 use std::{io, thread};
 
@@ -20,7 +21,7 @@ pub fn give_way_a_little() {
     let _ = rustix::process::setpriority_process(None, 5);
 }
 
-/// Runs work that wants all cores, at low priority.
+/// Runs work at low priority, on a quarter of the cores or two.
 ///
 /// # Errors
 /// If the system has no threads left.
@@ -45,16 +46,29 @@ pub fn start_in_background(work: impl FnOnce() + Send + 'static) -> io::Result<(
     thread::Builder::new().name(NAME.into()).spawn(run).map(drop)
 }
 
-/// Runs work on threads of low priority, as many as there are cores.
+/// Runs work on threads of low priority.
 fn at_low_priority<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
     give_way();
-    let pool = rayon::ThreadPoolBuilder::new().build().map_err(io::Error::other)?;
-    Ok(pool.install(work))
+    let cores = thread::available_parallelism().map_or(1, NonZero::get);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads_beside(cores));
+    Ok(pool.build().map_err(io::Error::other)?.install(work))
+}
+
+/// Threads for work beside a service: a quarter of the cores, but two of the first two. If all are
+/// busy, a request waits for a slice of time, whatever the priorities are; and checksums, which are
+/// most of the work, are bound by memory before that.
+fn threads_beside(cores: usize) -> usize {
+    cores.div_ceil(4).max(cores.min(2))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn requests_have_most_of_the_cores() {
+        assert_eq!([1, 2, 4, 16, 32].map(threads_beside), [1, 2, 2, 4, 8]);
+    }
 
     #[test]
     fn work_in_the_background_is_done_on_every_system() {

@@ -12,7 +12,7 @@ use encoders::{
 use model_store::head::{FastTextDescription, FastTextFiles, HeadError, Probabilities};
 use serde_json::{Value, json};
 
-use crate::label::{Label, ScoresNotFinite};
+use crate::label::{ClassScores, Label, ScoresNotFinite};
 use crate::tokens::{MAX_UNKNOWN_WORDS, Tokenised};
 
 /// A classifier of fastText.
@@ -20,16 +20,6 @@ use crate::tokens::{MAX_UNKNOWN_WORDS, Tokenised};
 pub struct FastTextHead {
     description: FastTextDescription,
     model: FastTextClassifier,
-}
-
-/// What a text is for such a head.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct FastTextScores {
-    /// The class scores, from which [`FastTextHead::labels`] makes labels; none if the text has no
-    /// row.
-    pub scores: Vec<f64>,
-    /// Words without any row, each once; the first of them.
-    pub unknown: Vec<String>,
 }
 
 impl FastTextHead {
@@ -137,7 +127,7 @@ impl FastTextHead {
         text: &str,
         words: &[Range<usize>],
         goes_on: impl Fn() -> bool,
-    ) -> FastTextScores {
+    ) -> ClassScores {
         let words = bytes_of(text, words);
         let read = self.model.read(&words, MAX_UNKNOWN_WORDS, goes_on);
         let mut unknown: Vec<String> = Vec::new();
@@ -151,7 +141,7 @@ impl FastTextHead {
             0 => Vec::new(),
             _ => self.model.products(&read.vector).into_iter().map(f64::from).collect(),
         };
-        FastTextScores { scores, unknown }
+        ClassScores { scores, unknown }
     }
 
     /// All labels of a text, the most probable first; of equally probable ones, the head's first.

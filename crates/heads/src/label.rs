@@ -1,4 +1,4 @@
-//! A label of a text, and scores that give none.
+//! Class scores of a text, the labels that they give, and scores that give none.
 
 /// A label and how probable it is.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,3 +19,12 @@ pub struct Label {
      --learning-rate, or scale the weights down and import them again"
 )]
 pub struct ScoresNotFinite;
+
+/// The class scores of a text, from which labels are made.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ClassScores {
+    /// One for each label; none if nothing of the text is known.
+    pub scores: Vec<f64>,
+    /// Unknown words that were found as the text was read, each once; the first of them.
+    pub unknown: Vec<String>,
+}

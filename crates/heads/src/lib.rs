@@ -29,12 +29,12 @@ pub use cpu_core::heads::train::{Progress, Settings};
 pub use data::{DataError, Format, Labelled, Texts, TextsOptions};
 pub use encoders::EncoderError;
 pub use expansion::{Cause, Form, Formed, Wanted as WantedTerms, cause, token_rows};
-pub use fasttext::{FastTextHead, FastTextScores};
+pub use fasttext::FastTextHead;
 pub use import::{
     ExpanderImportOptions, ImportError, ImportOptions, Imported, ImportedExpander, Padding,
     expander_weights, import_expander, import_head,
 };
-pub use label::{Label, ScoresNotFinite};
+pub use label::{ClassScores, Label, ScoresNotFinite};
 pub use model_store::head::{
     About, Cut, Description, Expander, ExpanderDescription, ExpanderWeights, FastTextDescription,
     Head, HeadError, HeadFormat, HeadKind, MadeFor, Probabilities, TermsFrom, Token, Tokeniser,

@@ -10,19 +10,21 @@ mod header;
 mod loss;
 mod matrix;
 mod ngrams;
+mod shares;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use model_store::{Mapped, NgramLengths};
 
-pub use self::classifier::{FastTextClassifier, MAX_WORDS, ReadText, Shares};
+pub use self::classifier::{FastTextClassifier, MAX_WORDS, ReadText};
 use self::cursor::Cursor;
 use self::dictionary::Dictionary;
 use self::header::Header;
 pub use self::header::{ClassifierTraining, Training};
 pub use self::loss::{LossKind, Scored};
 use self::matrix::Dense;
+pub use self::shares::Shares;
 use crate::EncoderError;
 
 /// The end of a line, as fastText names it. It has no n-grams.

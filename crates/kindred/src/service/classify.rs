@@ -12,7 +12,7 @@ use crate::answer::Classified;
 use crate::answering::Answering;
 use crate::asking::Times;
 use crate::heads::{
-    Expander, FastTextHead, FastTextScores, HeadError, TextClassifier, Tokenised, Vocabulary,
+    ClassScores, Expander, FastTextHead, HeadError, TextClassifier, Tokenised, Vocabulary,
     built_in, own_expander,
 };
 
@@ -113,7 +113,7 @@ fn classified_by<T: AsRef<str>>(
     let texts: Vec<&str> = texts.iter().map(AsRef::as_ref).collect();
     let answer = |text: &&str| {
         let mut tokenised = head.split(text);
-        let FastTextScores { scores, unknown } = head.scores(text, &tokenised.bytes, || true);
+        let ClassScores { scores, unknown } = head.scores(text, &tokenised.bytes, || true);
         if scores.is_empty() {
             return Err(Error::no_known_word(unknown));
         }

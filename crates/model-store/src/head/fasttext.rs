@@ -1,7 +1,6 @@
 //! The folder of a classifier of fastText: its file as fastText wrote it, and `head.json`.
 //!
-//! It has rows of its own, so it is served beside any model. What is in the file is read by the
-//! crates above.
+//! It has rows of its own, so it is served beside any model. The crates above read the file.
 
 use std::path::{Path, PathBuf};
 

@@ -49,7 +49,7 @@ impl Reloader {
         drop(current);
         let fold = move || {
             let started = Instant::now();
-            // Checksums take all cores.
+            // Checksums take several cores.
             let folded = in_background(|| live.fold(&mut |_| ControlFlow::Continue(())));
             let folded = match folded {
                 Ok(Ok(Some(folded))) => runtime

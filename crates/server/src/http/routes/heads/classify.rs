@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use kindred::contract::TokenText;
 use kindred::heads::{
-    AnyHead, Explanation, FastTextHead, FastTextScores, HeadKind, Label, MAX_NGRAM_BYTES, REASONS,
+    AnyHead, ClassScores, Explanation, FastTextHead, HeadKind, Label, MAX_NGRAM_BYTES, REASONS,
     TextClassifier, Vocabulary, explain, explanation_cost, labels,
 };
 use kindred::queue::Answered;
@@ -36,7 +36,7 @@ impl Asked for Classify {
     type Unread<'a> = UnreadText<'a>;
     type Options = LabelOptions;
     type Request = ReadText;
-    type Found = FastTextScores;
+    type Found = ClassScores;
     type Answer<'a> = LabelsAnswer<'a>;
 
     fn read<'a>(call: &Call, received: &'a Received) -> Read<UnreadText<'a>, LabelOptions> {
@@ -86,7 +86,7 @@ impl Asked for Classify {
         call: &Call,
         texts: Vec<ReadText>,
         deadline: Instant,
-    ) -> Result<Answered<FastTextScores>, ApiError> {
+    ) -> Result<Answered<ClassScores>, ApiError> {
         let head = match &self.head {
             TextClassifier::FastText(head) => head.clone(),
             TextClassifier::OverRows(_) => {
@@ -94,7 +94,7 @@ impl Asked for Classify {
                 let answered = call.asking(deadline).classify(texts).await;
                 let answered = answered_in_time(call, answered, deadline).await?;
                 let Answered { responses, queued, device } = answered;
-                let of_scores = |scores| FastTextScores { scores, unknown: Vec::new() };
+                let of_scores = |scores| ClassScores { scores, unknown: Vec::new() };
                 let responses = responses.into_iter().map(of_scores).collect();
                 return Ok(Answered { responses, queued, device });
             }
@@ -119,7 +119,7 @@ impl Asked for Classify {
         Ok(Answered { responses, ..Answered::default() })
     }
 
-    fn size(&self, known: &KnownText, found: &FastTextScores) -> (Size, Cost) {
+    fn size(&self, known: &KnownText, found: &ClassScores) -> (Size, Cost) {
         let KnownText { tokenised, text } = known;
         let labels = self.head.labels();
         let of_labels: usize = labels.iter().map(String::len).sum();
@@ -143,7 +143,7 @@ impl Asked for Classify {
         &'a self,
         served: &'a ServedModel,
         known: &'a KnownText,
-        found: &'a FastTextScores,
+        found: &'a ClassScores,
     ) -> Result<LabelsAnswer<'a>, ApiError> {
         let (head, shown) = (&self.head, self.shown);
         let names = head.labels();
