@@ -1,4 +1,4 @@
-//! `kindred prepare ADDRESS` against a server that breaks off, forgets and leads elsewhere.
+//! `kindred prepare ADDRESS` and `import-head ADDRESS` against a server that breaks off, forgets and leads elsewhere.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
+use crate::subwords::fasttext::classifier;
 use crate::support::{errors, kindred};
 
 /// A file on the web, and how its server behaves.
@@ -199,4 +200,25 @@ fn a_checksum_is_compared_and_faults_of_addresses_are_told() {
     let given = ["--encoder", out.to_str().unwrap(), "--key", "id", "--attributes", &address];
     let said = prepare(&docs, &address, &given).unwrap();
     assert!(said.contains("2 rows") && said.contains("attribute n: integer"), "{said}");
+}
+
+#[test]
+fn a_head_of_fasttext_is_imported_from_an_address() {
+    let folder = tempfile::tempdir().unwrap();
+    let content = classifier().bytes();
+    let server = Server::start(Served { breaks_after: 100, ..Served::new(&content) });
+    let address = format!("{}/labels.bin", server.address);
+    let import = |out: &str, more: &[&str]| {
+        let out = folder.path().join(out);
+        let mut command = kindred(&["import-head", &address]);
+        command.arg("--out").arg(&out).args(more).output().unwrap()
+    };
+    let made = import("head", &[]);
+    assert!(made.status.success(), "{}", errors(&made));
+    assert!(server.asked().len() > 1, "it came in parts");
+    assert_eq!(std::fs::read(folder.path().join("head/fasttext.bin")).unwrap(), content);
+    let wrong = import("other", &["--sha256", "00"]);
+    assert!(errors(&wrong).contains("SHA-256"), "{}", errors(&wrong));
+    let left = std::fs::read_dir(folder.path()).unwrap().count();
+    assert_eq!(left, 1, "only the head is left");
 }
