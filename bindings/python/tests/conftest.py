@@ -95,3 +95,16 @@ def fasttext_file(words, dim, buckets):
     entries = b"".join(word.encode() + b"\0" + struct.pack("<qb", 9, 0) for word in words)
     matrices = [struct.pack("<2q", len(array), dim) + array.tobytes() for array in (rows, rows[: len(words)])]
     return head + counts + entries + b"\0" + b"\0".join(matrices), rows
+
+
+def fasttext_classifier(words, labels, dim):
+    """A small classifier of fastText with softmax, without n-grams; the rows of its words and of its labels."""
+    generator = np.random.default_rng(6)
+    rows, output = (generator.normal(size=(len(some), dim)).astype(np.float32) for some in (words, labels))
+    supervised, softmax = 3, 3
+    head = struct.pack("<14i", 793712314, 12, dim, 5, 5, 1, 5, 1, softmax, supervised, 0, 0, 0, 100) + struct.pack("<d", 1e-4)
+    counts = struct.pack("<3i2q", len(words) + len(labels), len(words), len(labels), 1000, -1)
+    named = [(word, 0) for word in words] + [(f"__label__{label}", 1) for label in labels]
+    entries = b"".join(name.encode() + b"\0" + struct.pack("<qb", 9, kind) for name, kind in named)
+    matrices = [struct.pack("<2q", len(array), dim) + array.tobytes() for array in (rows, output)]
+    return head + counts + entries + b"\0" + b"\0".join(matrices), rows, output

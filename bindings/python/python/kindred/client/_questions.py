@@ -265,8 +265,7 @@ def _of_texts(
     is_one = isinstance(texts, str)
     listed: list[str] = [texts] if is_one else list(texts)
     found = [empty] * len(listed)
-    # Texts without a word need no answer.
-    places = [place for place, text in enumerate(listed) if text.strip()]
+    places = list(range(len(listed)))
 
     def part(chosen: list[int]) -> Request:
         def read_all(answer: Answer) -> None:
