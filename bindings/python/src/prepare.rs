@@ -46,7 +46,7 @@ fn encoding(name: &str) -> PyResult<TextEncoding> {
     })
 }
 
-/// How often words occur, if those of texts get weights of this name.
+/// The source of the counts of words, if words of texts get weights of this name.
 fn text_weights(name: Option<&str>, counts: Option<PathBuf>) -> PyResult<Option<Frequencies>> {
     match (name, counts) {
         (None, None) => Ok(None),

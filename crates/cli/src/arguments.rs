@@ -273,8 +273,8 @@ pub struct PrepareArguments {
     #[arg(long, value_name = "NAME")]
     pub key: Option<String>,
     /// Weigh the words of texts by SIF, a / (a + p) with a = 0.001: frequent words count less. The
-    /// probability p of a word follows its row, of which the first is the most frequent word's
-    /// (Zipf), or --counts
+    /// probability p of a word is estimated from the rank of its row by Zipf's law (the first row
+    /// has the most frequent word), or from --counts
     #[arg(long, value_name = "KIND", value_parser = ["sif"], conflicts_with = "encoder")]
     #[arg(help_heading = "Texts")]
     pub text_weights: Option<String>,

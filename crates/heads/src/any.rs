@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use model_store::ModelStore;
-use model_store::head::{Expander, HeadError, HeadKind, about};
+use model_store::head::{Expander, HeadError, HeadFormat, HeadKind, about};
 use serde_json::{Value, json};
 
 use crate::text_classifier::TextClassifier;
@@ -25,9 +25,9 @@ impl AnyHead {
     /// # Errors
     /// If it is no head, is damaged, or was made for another model.
     pub fn open(folder: &Path, model: &Arc<ModelStore>) -> Result<Self, HeadError> {
-        match about(folder)?.kind() {
-            HeadKind::Expander => Ok(Self::Expander(Arc::new(Expander::open(folder, model)?))),
-            _ => TextClassifier::open(folder, model).map(Self::Classifier),
+        match about(folder)?.format {
+            HeadFormat::Expander => Ok(Self::Expander(Arc::new(Expander::open(folder, model)?))),
+            format => TextClassifier::of_format(format, folder, model).map(Self::Classifier),
         }
     }
 

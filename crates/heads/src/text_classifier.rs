@@ -32,7 +32,16 @@ impl TextClassifier {
     /// # Errors
     /// If it is no classifier, is damaged, or was made for another model.
     pub fn open(folder: &Path, model: &ModelStore) -> Result<Self, HeadError> {
-        match about(folder)?.format {
+        Self::of_format(about(folder)?.format, folder, model)
+    }
+
+    /// The same of a folder of this form.
+    pub(crate) fn of_format(
+        format: HeadFormat,
+        folder: &Path,
+        model: &ModelStore,
+    ) -> Result<Self, HeadError> {
+        match format {
             HeadFormat::FastText => Ok(Self::FastText(Arc::new(FastTextHead::open(folder)?))),
             _ => Ok(Self::OverRows(Arc::new(Head::open(folder, model)?))),
         }
@@ -94,7 +103,7 @@ impl TextClassifier {
     /// Whether it may be asked beside this model.
     pub fn fits(&self, model: &ModelStore) -> bool {
         match self {
-            Self::OverRows(head) => head.description().model.version == model.content(),
+            Self::OverRows(head) => head.description().model.is(model),
             Self::FastText(_) => true,
         }
     }

@@ -215,7 +215,7 @@ def prepare(
         text: the column of ``source`` with the text.
         keep_text: whether the texts are kept, as the attribute that ``text`` names.
         text_weights: ``sif`` weighs the words of texts by a / (a + p) with a = 0.001, so frequent words count less. The probability p of a
-            word follows its row, of which the first is the most frequent word's (Zipf), or ``counts``.
+            word is estimated from the rank of its row by Zipf's law (the first row has the most frequent word), or from ``counts``.
         counts: the file with the count of each word for ``text_weights``: a word and a whole number per line.
         tensor: the tensor of a safetensors file, if it has several.
         member: the member of a zip archive, if it has several.

@@ -153,7 +153,7 @@ impl Downloaded {
         let (from, length) = match response.status() {
             StatusCode::PARTIAL_CONTENT => match range(headers) {
                 Some((from, total)) if from == have => (from, Some(total)),
-                _ => return Err(again("the server sent a part that was not asked for")),
+                _ => return Err(again("the server sent a part that was not requested")),
             },
             StatusCode::OK => (0, number(headers, &header::CONTENT_LENGTH)),
             // All of it is there.

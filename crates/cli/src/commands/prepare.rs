@@ -114,7 +114,7 @@ fn attributes_of(
     }))
 }
 
-/// How often words occur, if those of texts get weights.
+/// The source of the counts of words, if words of texts get weights.
 fn text_weights_of(arguments: &PrepareArguments) -> Option<Frequencies> {
     arguments.text_weights.as_ref()?;
     Some(arguments.counts.clone().map_or(Frequencies::ByRank, Frequencies::Counts))

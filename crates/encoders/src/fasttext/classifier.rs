@@ -22,7 +22,7 @@ use crate::EncoderError;
 /// The most words of a text that are read.
 pub const MAX_WORDS: usize = 65_536;
 
-/// How labels begin in fastText's files.
+/// The prefix of labels in fastText's files.
 const PREFIX: &[u8] = b"__label__";
 
 /// A classifier. Its matrices stay in the mapped file.
@@ -38,12 +38,12 @@ pub struct FastTextClassifier {
     pub(super) loss: Loss,
 }
 
-/// What was read of a text.
+/// A text as it was read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReadText {
     /// The mean of the rows, `[dim]`.
     pub vector: Vec<f32>,
-    /// How many rows these are. Without any, the vector is zero and no label follows.
+    /// The number of rows. Without any, the vector is zero and no label follows.
     pub rows: usize,
     /// The words without any row, by their places in the text; as many as were asked for.
     pub unknown: Vec<usize>,

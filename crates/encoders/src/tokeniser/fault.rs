@@ -1,4 +1,5 @@
-//! Why a part of `tokenizer.json` is not read. The file's path is added where it is known.
+//! How parts of `tokenizer.json` are read, and why one is not. The file's path is added where it is
+//! known.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -27,6 +28,40 @@ pub(super) fn not_read(part: &str, found: &str, read: &[&str]) -> Fault {
 /// The type that a part says it has.
 pub(super) fn kind(part: &Value) -> &str {
     part["type"].as_str().unwrap_or("without a type")
+}
+
+/// Sequences within sequences that are read; more than this is no use.
+const MAX_DEPTH: usize = 16;
+
+/// Reads something of a part.
+type Read<T> = fn(&Value) -> Result<T, Fault>;
+
+/// The steps of a part of the file, those of sequences one after the other; without a part there
+/// are none. `parts` has those of a sequence, and `step` reads any other part.
+pub(super) fn steps<S>(
+    part: &Value,
+    parts: Read<Vec<Value>>,
+    step: Read<S>,
+) -> Result<Vec<S>, Fault> {
+    let mut steps = Vec::new();
+    if !part.is_null() {
+        push(part, 0, (parts, step), &mut steps)?;
+    }
+    Ok(steps)
+}
+
+fn push<S>(
+    part: &Value,
+    depth: usize,
+    read: (Read<Vec<Value>>, Read<S>),
+    steps: &mut Vec<S>,
+) -> Result<(), Fault> {
+    let (parts, step) = read;
+    if kind(part) == "Sequence" && depth < MAX_DEPTH {
+        return parts(part)?.iter().try_for_each(|part| push(part, depth + 1, read, steps));
+    }
+    steps.push(step(part)?);
+    Ok(())
 }
 
 /// The fields of a part.

@@ -7,7 +7,7 @@ use unicode_normalization_alignments::UnicodeNormalization;
 use unicode_normalization_alignments::char::is_combining_mark;
 
 use super::byte_chars::byte_char;
-use super::fault::{Fault, fields, kind, not_read};
+use super::fault::{Fault, fields, kind, not_read, steps};
 use super::normal::{Normal, replace, rewrite};
 use super::precompiled::{self, Precompiled};
 use super::{bert, replaced};
@@ -47,9 +47,6 @@ const READ: [&str; 14] = [
     "StripAccents",
 ];
 
-/// Sequences within sequences that are read; more than this is no use.
-const MAX_DEPTH: usize = 16;
-
 #[derive(Deserialize)]
 struct Sequence {
     normalizers: Vec<Value>,
@@ -66,19 +63,17 @@ struct Prepend {
     prepend: String,
 }
 
+const NAME: &str = "normalizer";
+
 /// The steps of a part of the file; without one there are none.
 pub(super) fn read(part: &Value) -> Result<Vec<Step>, Fault> {
-    let mut steps = Vec::new();
-    if !part.is_null() {
-        push(part, 0, &mut steps)?;
-    }
-    Ok(steps)
+    let parts = |part: &Value| Ok(fields::<Sequence>(NAME, part)?.normalizers);
+    steps(part, parts, step)
 }
 
-fn push(part: &Value, depth: usize, steps: &mut Vec<Step>) -> Result<(), Fault> {
-    let name = "normalizer";
-    steps.push(match kind(part) {
-        "BertNormalizer" => Step::Bert(fields(name, part)?),
+fn step(part: &Value) -> Result<Step, Fault> {
+    Ok(match kind(part) {
+        "BertNormalizer" => Step::Bert(fields(NAME, part)?),
         "NFC" => Step::Nfc,
         "NFD" => Step::Nfd,
         "NFKC" => Step::Nfkc,
@@ -88,26 +83,19 @@ fn push(part: &Value, depth: usize, steps: &mut Vec<Step>) -> Result<(), Fault> 
         "StripAccents" => Step::StripAccents,
         "ByteLevel" => Step::ByteLevel,
         "Strip" => {
-            let Strip { strip_left: left, strip_right: right } = fields(name, part)?;
+            let Strip { strip_left: left, strip_right: right } = fields(NAME, part)?;
             Step::Strip { left, right }
         }
         "Replace" => {
-            let fields: replaced::Fields = fields(name, part)?;
+            let fields: replaced::Fields = fields(NAME, part)?;
             Step::Replace(replaced::Pattern::of(fields.pattern)?, fields.content)
         }
-        "Prepend" => Step::Prepend(fields::<Prepend>(name, part)?.prepend),
+        "Prepend" => Step::Prepend(fields::<Prepend>(NAME, part)?.prepend),
         "Precompiled" => {
-            Step::Precompiled(Precompiled::new(&fields::<precompiled::Fields>(name, part)?)?)
+            Step::Precompiled(Precompiled::new(&fields::<precompiled::Fields>(NAME, part)?)?)
         }
-        "Sequence" if depth < MAX_DEPTH => {
-            for part in fields::<Sequence>(name, part)?.normalizers {
-                push(&part, depth + 1, steps)?;
-            }
-            return Ok(());
-        }
-        other => return Err(not_read(name, other, &READ)),
-    });
-    Ok(())
+        other => return Err(not_read(NAME, other, &READ)),
+    })
 }
 
 impl Step {

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::bert;
 use super::byte_level::ByteLevel;
 use super::characters::is_word;
-use super::fault::{Fault, fields, kind, not_read};
+use super::fault::{Fault, fields, kind, not_read, steps};
 use super::metaspace::{self, Metaspace};
 use super::pieces::{Behavior, Pieces, cut_at, signs};
 use super::replaced::{Pattern, Stored, runs};
@@ -39,9 +39,6 @@ const READ: [&str; 9] = [
     "WhitespaceSplit",
 ];
 
-/// Sequences within sequences that are read; more than this is no use.
-const MAX_DEPTH: usize = 16;
-
 #[derive(Deserialize)]
 struct Sequence {
     pretokenizers: Vec<Value>,
@@ -69,39 +66,30 @@ struct Split {
     invert: bool,
 }
 
+const NAME: &str = "pre_tokenizer";
+
 /// The steps of a part of the file; without one there are none.
 pub(super) fn read(part: &Value) -> Result<Vec<Step>, Fault> {
-    let mut steps = Vec::new();
-    if !part.is_null() {
-        push(part, 0, &mut steps)?;
-    }
-    Ok(steps)
+    let parts = |part: &Value| Ok(fields::<Sequence>(NAME, part)?.pretokenizers);
+    steps(part, parts, step)
 }
 
-fn push(part: &Value, depth: usize, steps: &mut Vec<Step>) -> Result<(), Fault> {
-    let name = "pre_tokenizer";
-    steps.push(match kind(part) {
+fn step(part: &Value) -> Result<Step, Fault> {
+    Ok(match kind(part) {
         "BertPreTokenizer" => Step::Bert,
-        "ByteLevel" => Step::ByteLevel(fields(name, part)?),
-        "Metaspace" => Step::Metaspace(Metaspace::new(&fields::<metaspace::Fields>(name, part)?)?),
+        "ByteLevel" => Step::ByteLevel(fields(NAME, part)?),
+        "Metaspace" => Step::Metaspace(Metaspace::new(&fields::<metaspace::Fields>(NAME, part)?)?),
         "Whitespace" => Step::Whitespace,
         "WhitespaceSplit" => Step::WhitespaceSplit,
-        "Punctuation" => Step::Punctuation(fields::<Punctuation>(name, part)?.behavior),
-        "Digits" => Step::Digits { apart: fields::<Digits>(name, part)?.individual_digits },
+        "Punctuation" => Step::Punctuation(fields::<Punctuation>(NAME, part)?.behavior),
+        "Digits" => Step::Digits { apart: fields::<Digits>(NAME, part)?.individual_digits },
         "Split" => {
-            let Split { pattern, behavior, invert: inverted } = fields(name, part)?;
+            let Split { pattern, behavior, invert: inverted } = fields(NAME, part)?;
             let pattern = Pattern::of(pattern)?;
             Step::Split { pattern, inverted, behavior }
         }
-        "Sequence" if depth < MAX_DEPTH => {
-            for part in fields::<Sequence>(name, part)?.pretokenizers {
-                push(&part, depth + 1, steps)?;
-            }
-            return Ok(());
-        }
-        other => return Err(not_read(name, other, &READ)),
-    });
-    Ok(())
+        other => return Err(not_read(NAME, other, &READ)),
+    })
 }
 
 impl Step {

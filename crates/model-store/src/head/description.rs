@@ -148,7 +148,7 @@ impl About {
 
     /// Whether it may be asked beside this model.
     pub fn fits(&self, model: &ModelStore) -> bool {
-        self.model.as_ref().is_none_or(|made_for| made_for.version == model.content())
+        self.model.as_ref().is_none_or(|made_for| made_for.is(model))
     }
 }
 
@@ -249,9 +249,14 @@ impl MadeFor {
         Self { name, version, rows: model.rows(), dim: model.dim() }
     }
 
+    /// Whether it is this model.
+    pub fn is(&self, model: &ModelStore) -> bool {
+        self.version == model.content()
+    }
+
     /// Checks that it is this model. `head` is for the error.
     pub(super) fn check(&self, head: &Path, model: &ModelStore) -> Result<(), HeadError> {
-        if self.version == model.content() && self.rows == model.rows() {
+        if self.is(model) && self.rows == model.rows() {
             return Ok(());
         }
         Err(HeadError::OtherModel {

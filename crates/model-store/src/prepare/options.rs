@@ -84,10 +84,10 @@ impl PrepareOptions {
     }
 }
 
-/// How often words occur.
+/// The source of the counts of words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Frequencies {
-    /// As Zipf's law has it by their rows, of which the first is the most frequent word's.
+    /// The ranks of rows, by Zipf's law: the first row has the most frequent word.
     ByRank,
     /// As this file has it, with a word and its count on each line.
     Counts(PathBuf),

@@ -30,7 +30,7 @@ pub(super) enum TextWeighting {
     Counts(WordCounts),
 }
 
-/// How often words occur.
+/// The source of the counts of words.
 #[derive(Debug)]
 pub(super) struct WordCounts {
     path: PathBuf,

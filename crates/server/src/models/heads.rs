@@ -189,7 +189,7 @@ pub(super) fn check_models<'a>(
     for source in &config.head {
         let folder = folder(source);
         let Some(made_for) = about(folder)?.model else { continue };
-        if !models.clone().any(|model| model.content() == made_for.version) {
+        if !models.clone().any(|model| made_for.is(model)) {
             let names: Vec<&str> = models.map(ModelStore::name).collect();
             return Err(HeadError::OtherModel {
                 path: folder.to_owned(),

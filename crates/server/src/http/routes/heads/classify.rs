@@ -203,12 +203,15 @@ fn split(
     text: TextOrWords<MAX_TOKENS>,
     shown: Shown,
 ) -> Result<(KnownText, ReadText), ApiError> {
-    let (tokenised, text) = match text {
+    let (mut tokenised, text) = match text {
         TextOrWords::Text(text) => (head.split(&text), text),
         TextOrWords::Words(words) => (head.take(words.iter().map(String::as_str)), words.join(" ")),
     };
-    let words = tokenised.bytes.clone();
-    let kept = if shown.explain { text.clone() } else { String::new() };
+    // An explanation needs both later.
+    let (words, kept) = match shown.explain {
+        true => (tokenised.bytes.clone(), text.clone()),
+        false => (std::mem::take(&mut tokenised.bytes), String::new()),
+    };
     Ok((KnownText { tokenised, text: kept }, ReadText::Words(text, words)))
 }
 

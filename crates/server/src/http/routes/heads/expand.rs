@@ -1,7 +1,6 @@
 //! `/expand`, by GET and POST: the terms that texts imply, by a head.
 
 use std::sync::Arc;
-
 use std::time::Instant;
 
 use kindred::check_terms;
