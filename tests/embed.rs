@@ -223,8 +223,10 @@ fn other_forms_have_errors_of_their_own_shape() {
         assert!(error["message"].as_str().unwrap().contains(said), "{body}: {error}");
     }
     for (body, said) in [
-        (json!({"inputs": []}), "a list of 0"),
-        (json!({"inputs": ["frog", ""]}), "`inputs[1]`"),
+        (json!({"inputs": []}), "`inputs` cannot be empty"),
+        (json!({"inputs": ["frog", ""]}), "`inputs[1]` cannot be empty"),
+        (json!({"inputs": ""}), "`inputs` cannot be empty"),
+        (json!({"inputs": [" "]}), "`inputs[0]`"),
         (json!({"inputs": "qqqzzz"}), "`inputs`: the model does not have"),
         (json!({"inputs": [[3, 4]]}), "ids of tokens"),
         (json!({"inputs": "frog", "texts": ["frog"]}), "`texts` and `inputs`"),
@@ -236,7 +238,9 @@ fn other_forms_have_errors_of_their_own_shape() {
             let reply = service.post(path, &body);
             Contract::read().check("POST", path, &reply);
             let error = reply.json();
-            assert_eq!((reply.status, &error["error_type"]), (422, &json!("Validation")), "{body}");
+            let (status, kind) =
+                if said.contains("cannot be empty") { (400, "Empty") } else { (422, "Validation") };
+            assert_eq!((reply.status, &error["error_type"]), (status, &json!(kind)), "{body}");
             assert!(error["error"].as_str().unwrap().contains(said), "{body}: {error}");
         }
     }

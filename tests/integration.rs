@@ -31,6 +31,7 @@ mod graph;
 mod heads_by_get;
 mod health;
 mod http;
+mod kept;
 #[cfg(unix)]
 mod kubernetes;
 mod links;
@@ -49,6 +50,7 @@ mod restarts;
 mod rows;
 mod rows_changed;
 mod settings;
+mod sources;
 mod static_models;
 mod stop_words;
 mod structure;

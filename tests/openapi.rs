@@ -214,7 +214,9 @@ fn parameters_and_fields_are_the_documented_ones() {
             assert!(documented.is_empty(), "{method} {path}");
             let service = match path {
                 "/admin/reload" => &with_keys,
-                "/models" | "/model" | "/fold" | "/rows/delete" | "/rows/{key}" => &tables,
+                "/models" | "/model" | "/fold" | "/rows/delete" | "/rows/{key}" | "/sources" => {
+                    &tables
+                }
                 _ => &service,
             };
             // Only with its name is a model deleted.
@@ -249,9 +251,11 @@ fn parameters_and_fields_are_the_documented_ones() {
         ("/expand", "ExpandRequest"),
         ("/rows", "RowsRequest"),
         ("/rows/delete", "DeleteRequest"),
+        ("/sources", "SourcesRequest"),
         ("/models", "TableRequest"),
     ] {
-        let service = if path.starts_with("/rows") { &tables } else { &service };
+        let of_tables = path.starts_with("/rows") || path == "/sources";
+        let service = if of_tables { &tables } else { &service };
         let problem = service.post(path, &json!({"surprise": 1})).json();
         assert_eq!(known(&problem), contract.property_names(request));
     }
@@ -398,8 +402,30 @@ fn every_status_that_a_request_can_bring_about_is_documented_and_as_documented()
     check(&tables, "GET", "/rows/king", &[("Min-Position", "0123456789abcdef/1")], b"");
     check(&tables, "GET", "/rows", &[("Min-Position", "0123456789abcdef/1")], b"");
     let (one, keys) = (r#"{"rows": [{"key": "c", "vector": [1, 1]}]}"#, r#"{"keys": ["c"]}"#);
+    let elsewhere = ("If-Position", "0123456789abcdef/1");
     for (method, path, body) in [
         ("POST", "/rows", one),
+        ("POST", "/rows/delete", keys),
+        ("DELETE", "/rows", keys),
+        ("DELETE", "/rows/c", ""),
+    ] {
+        check(&tables, method, path, &[JSON, elsewhere], body.as_bytes());
+    }
+    check(&tables, "POST", "/rows", &[JSON, ("Source-Position", "x:0/1")], br#"{"rows": []}"#);
+    let report = br#"{"sources": [{"name": "x", "position": "0/2", "behind": 1}]}"#;
+    check(&tables, "POST", "/sources", &[JSON], report);
+    check(
+        &tables,
+        "POST",
+        "/sources",
+        &[JSON],
+        br#"{"sources": [{"name": "y", "position": "1"}]}"#,
+    );
+    check(&tables, "GET", "/sources", &[], b"");
+    check(&tables, "GET", "/sources", &[("Min-Position", "x:0/3")], b"");
+    for (method, path, body) in [
+        ("POST", "/rows", one),
+        ("POST", "/sources", r#"{"sources": [{"name": "x", "position": "1"}]}"#),
         ("POST", "/rows/delete", keys),
         ("DELETE", "/rows", keys),
         ("DELETE", "/rows/c", ""),
@@ -540,7 +566,8 @@ fn every_status_that_a_request_can_bring_about_is_documented_and_as_documented()
             ["/count", "/similarity", "/odd-one-out"].contains(&path) || of_texts.contains(&path)
         };
         let is_of_tables = |path: &str| {
-            ["/rows", "/rows/delete", "/rows/{key}", "/models", "/model", "/fold"].contains(&path)
+            let of_one = ["/rows", "/rows/delete", "/rows/{key}", "/sources", "/model", "/fold"];
+            of_one.contains(&path) || path == "/models"
         };
         let of_tables = matches!(status, 202 | 404 | 408 | 500 | 504 | 507);
         matches!(status, 401 | 405 | 409 | 429 | 503)

@@ -262,6 +262,93 @@ fn documents_are_found_by_their_texts_with_the_encoder_that_made_them() {
 }
 
 #[test]
+fn kept_texts_come_with_answers_stay_with_changes_and_are_not_compared() {
+    let (scratch, model) = prepared();
+    let docs = scratch.path().join("docs.jsonl");
+    let long = "a to \"\u{1f438}\" é\n".repeat(5000);
+    let line =
+        |id: &str, body: &str| format!("{}\n", json!({"id": id, "body": body, "year": 2000}));
+    fs::write(&docs, [line("long", &long), line("b", "boundary"), line("e", "to")].concat())
+        .unwrap();
+    let tables = scratch.path().join("tables");
+    let out = tables.join("docs");
+    let given = [text(&docs), "--encoder", text(&model), "--text", "body", "--key", "id"];
+    let with = ["--attributes", text(&docs), "--keep-text"];
+    prepare(&out, &[&given[..], &with].concat()).unwrap();
+    let packed = fs::metadata(out.join("attributes/0-body.stored.jsonl.gz")).unwrap().len();
+    assert!(packed < long.len() as u64 / 20, "{packed} bytes");
+    let verified = kindred(&["verify", text(&out)]).output().unwrap();
+    assert!(verified.status.success(), "{}", errors(&verified));
+    let service = Service::start(&["--models-dir", text(&tables)]);
+    let texts = |about: &Value| -> Vec<(String, Value)> {
+        let found = posted(&service, "/nearest", about).json();
+        let neighbors = found["neighbors"].as_array().unwrap_or_else(|| panic!("{found}"));
+        let each = neighbors.iter().map(|one| (one["word"].as_str().unwrap(), &one["text"]));
+        let mut each: Vec<_> = each.map(|(word, text)| (word.to_owned(), text.clone())).collect();
+        each.sort_by(|(a, _), (b, _)| a.cmp(b));
+        each
+    };
+    let asked = json!({"text": "a to", "k": 9, "with_text": true});
+    let expected = |all: &[(&str, Value)]| -> Vec<(String, Value)> {
+        all.iter().map(|(word, text)| ((*word).to_owned(), text.clone())).collect()
+    };
+    assert_eq!(
+        texts(&asked),
+        expected(&[("b", json!("boundary")), ("e", json!("to")), ("long", json!(long))])
+    );
+    // In a batch, by GET, with a filter; and without the option there are none.
+    let batch = json!({"queries": [{"text": "to"}, {"word": "b"}], "k": 3, "with_text": true});
+    let batch = posted(&service, "/nearest", &batch).json();
+    assert_eq!(batch["results"][1]["neighbors"].as_array().unwrap().len(), 2);
+    let by_get = service.get("/nearest?text=boundary&k=1&with_text=true").json();
+    assert_eq!(by_get["neighbors"][0]["text"], "boundary");
+    assert!(service.get("/nearest?text=boundary&k=1").json()["neighbors"][0].get("text").is_none());
+    // A row that is put keeps its text, or the one of its attributes, or has none.
+    let put = json!({"rows": [
+        {"key": "e", "text": "a to", "attributes": {"year": 2004}},
+        {"key": "own", "text": "a to", "attributes": {"body": "another"}},
+        {"key": "none", "vector": [9.0, 1.0]},
+    ]});
+    assert_eq!(posted(&service, "/rows", &put).status, 200);
+    let after = expected(&[
+        ("b", json!("boundary")),
+        ("e", json!("a to")),
+        ("long", json!(long)),
+        ("none", Value::Null),
+        ("own", json!("another")),
+    ]);
+    assert_eq!(texts(&asked), after);
+    let exist = json!({"text": "a to", "k": 9, "filter": "body EXISTS AND NOT year = 2004"});
+    assert_eq!(
+        texts(&exist).iter().map(|(word, _)| &**word).collect::<Vec<_>>(),
+        ["b", "long", "own"]
+    );
+    for filter in ["body = boundary", "body STARTS WITH b", "year = 2000 OR body IN [a]"] {
+        let refused = posted(&service, "/nearest", &json!({"text": "to", "filter": filter}));
+        assert_eq!(refused.status, 422);
+        assert!(refused.text().contains("`EXISTS` alone"), "{}", refused.text());
+    }
+    let refused = posted(&service, "/nearest", &json!({"text": "to", "distinct": "body"}));
+    assert!(refused.text().contains("stored for display"), "{}", refused.text());
+    // Folded and opened again, they are the same.
+    assert_eq!(service.post("/fold", &json!({})).status, 200);
+    assert_eq!(texts(&asked), after);
+    assert_eq!(texts(&exist).len(), 3);
+    let listed = service.get("/rows?limit=9").json();
+    assert_eq!(listed["rows"][0]["attributes"]["body"], json!(long), "{listed}");
+    drop(service);
+    let mut nearest = kindred(&["nearest", "--model", text(&out), "--text", "boundary", "-k", "2"]);
+    let printed = nearest.arg("--with-text").output().unwrap();
+    let printed = String::from_utf8(printed.stdout).unwrap();
+    assert!(printed.starts_with("b\t1\t") && printed.contains("\tboundary\n"), "{printed}");
+    // A model that keeps none says so.
+    let plain = Service::with_default_model();
+    let refused = plain.get("/nearest?word=frog&with_text=true");
+    assert_eq!(refused.status, 422);
+    assert!(refused.text().contains("--keep-text"), "{}", refused.text());
+}
+
+#[test]
 fn documents_encoded_by_words_need_the_model_of_the_words() {
     let scratch = tempfile::tempdir().unwrap();
     let (input, model) = (scratch.path().join("w.txt"), scratch.path().join("words"));

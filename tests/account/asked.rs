@@ -52,22 +52,26 @@ pub(crate) struct Asked {
     pub(crate) body: String,
     /// A NumPy file as the body, and whether the answer shall be one.
     pub(crate) array: Option<(Vec<u8>, bool)>,
+    /// The positions of sources that a change stores, if any.
+    pub(crate) positions: String,
 }
 
 impl Asked {
     pub(crate) fn get(route: &'static str, target: impl Into<String>) -> Self {
-        let (method, target) = ("GET", target.into());
-        Self { route, method, target, accept: None, body: String::new(), array: None }
+        Self { method: "GET", ..Self::of(route, target.into()) }
     }
 
     pub(crate) fn post(route: &'static str, body: &Value) -> Self {
-        let (method, target) = ("POST", route.to_owned());
-        Self { route, method, target, accept: None, body: body.to_string(), array: None }
+        Self { body: body.to_string(), ..Self::of(route, route.to_owned()) }
     }
 
     pub(crate) fn array(route: &'static str, target: String, file: Vec<u8>, wants: bool) -> Self {
-        let (body, array) = (String::new(), Some((file, wants)));
-        Self { route, method: "POST", target, accept: None, body, array }
+        Self { array: Some((file, wants)), ..Self::of(route, target) }
+    }
+
+    fn of(route: &'static str, target: String) -> Self {
+        let (body, positions) = (String::new(), String::new());
+        Self { route, method: "POST", target, accept: None, body, array: None, positions }
     }
 
     /// The body's bytes.

@@ -20,7 +20,8 @@ pub(crate) fn write_model(folder: &Path) {
         let tags: Vec<String> = (0..row % 4).map(|n| format!("t{}", row * (n + 7) % 300)).collect();
         let kind = format!("k{}", row.trailing_zeros());
         let mut line = json!({"price": row * 7919 % 1000, "weight": (row % 977) as f64 / 977.0,
-            "kind": kind, "tags": tags, "fresh": row % 3 == 0});
+            "kind": kind, "tags": tags, "fresh": row % 3 == 0,
+            "note": format!("the text of row {row}, ").repeat(1 + row % 12)});
         if row % 5 == 0 {
             line.as_object_mut().expect("an object").remove(["price", "kind", "tags"][row % 3]);
         }
@@ -42,7 +43,8 @@ pub(crate) fn write_model(folder: &Path) {
     run(&format, &[("--model", &plain), ("--out", &vectors)]);
     let out = folder.join("synthetic");
     let vectors = vectors.to_str().expect("a UTF-8 path");
-    run(&["prepare", vectors], &[("--attributes", &attributes), ("--out", &out)]);
+    let prepare = ["prepare", vectors, "--type", "note=stored"];
+    run(&prepare, &[("--attributes", &attributes), ("--out", &out)]);
 }
 
 impl Maker {

@@ -158,7 +158,7 @@ impl Measured {
 
     /// Sends a request on a connection of its own.
     pub(crate) fn ask(&self, asked: &Asked) -> Reply {
-        let Asked { method, target, accept, array, .. } = asked;
+        let Asked { method, target, accept, array, positions, .. } = asked;
         let body = asked.bytes();
         let mut head =
             format!("{method} {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n");
@@ -168,6 +168,9 @@ impl Measured {
         if let Some((_, wants)) = array {
             head += "Content-Type: application/x-npy\r\n";
             head += if *wants { "Accept: application/x-npy\r\n" } else { "" };
+        }
+        if !positions.is_empty() {
+            head += &format!("Source-Position: {positions}\r\n");
         }
         if *method == "POST" {
             head += &format!("Content-Length: {}\r\n", body.len());

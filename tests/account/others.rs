@@ -17,6 +17,7 @@ impl Maker {
                 "offset",
                 "distinct",
                 "with_vectors",
+                "with_text",
                 "with_attributes",
                 "explain",
                 "fold_case",

@@ -1,5 +1,6 @@
 //! A table that changes: rows are put, deleted and read, at random.
 
+use std::ops::Range;
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -16,6 +17,14 @@ const REQUESTS: usize = 60;
 const DIM: usize = 64;
 /// Rows before any request is measured, in batches of this many.
 const ROWS: [usize; 2] = [20_000, 2000];
+
+/// Sources of the table.
+const SOURCES: usize = 1000;
+
+/// The name of a source.
+fn name(source: usize) -> String {
+    format!("kafka/items/{source}")
+}
 
 /// Rows and requests at random.
 struct Maker {
@@ -65,8 +74,33 @@ impl Maker {
         }
     }
 
+    /// Stores positions of some sources, with a row.
+    fn follow(&mut self, sources: Range<usize>) -> Asked {
+        let positions: Vec<String> = sources
+            .map(|source| format!("{}:{}", name(source), self.random.below(1 << 30)))
+            .collect();
+        Asked { positions: positions.join(","), ..self.put(1) }
+    }
+
+    /// Asks for the sources, or reports on some.
+    fn sources(&mut self) -> Asked {
+        if self.random.one_in(2) {
+            return Asked::get("/sources", "/sources");
+        }
+        let reports: Vec<Value> = (0..self.random.size(SOURCES))
+            .map(|source| json!({"name": name(source), "position": "5", "behind": 3}))
+            .collect();
+        Asked::post("/sources", &json!({"sources": reports}))
+    }
+
     fn make(&mut self) -> Asked {
-        match self.random.below(4) {
+        match self.random.below(6) {
+            4 => self.sources(),
+            5 => {
+                let first = self.random.below(SOURCES - 200);
+                let sources = self.random.size(200);
+                self.follow(first..first + sources)
+            }
             0 => self.delete(),
             1 => self.read(),
             _ => {
@@ -93,6 +127,7 @@ pub(super) fn ask_table(found: &mut Found, scratch: &Path, units: &Units, seed: 
     let mut first = vec![Asked::post("/models", &table)];
     let [rows, together] = ROWS;
     first.extend((0..rows / together).map(|_| maker.put(together)));
+    first.extend((0..SOURCES / 200).map(|part| maker.follow(200 * part..200 * (part + 1))));
     first.extend((0..20).map(|_| maker.make()));
     for service in &services {
         for asked in &first {

@@ -140,6 +140,9 @@ impl Maker {
         if self.filters.one_in(6) && k <= left.terms / 8 {
             options.insert("with_attributes".to_owned(), json!(true));
         }
+        if self.has_attributes && self.filters.one_in(6) && k <= left.terms / 8 {
+            options.insert("with_text".to_owned(), json!(true));
+        }
         let offset = self.filters.size(999);
         if self.filters.one_in(6) && k + offset <= left.results.min(1000) {
             options.insert("offset".to_owned(), json!(offset));
@@ -241,6 +244,7 @@ impl Maker {
                     "distinct",
                     "explain",
                     "with_vectors",
+                    "with_text",
                     "with_attributes",
                     "exclude",
                 ];

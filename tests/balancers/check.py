@@ -25,8 +25,9 @@ def arguments():
     parser.add_argument("--balancers", default=both, metavar="NAMES", help="[%(default)s]")
     parser.add_argument("--rate", type=float, default=60, metavar="N", help="requests a second [%(default)g]")
     parser.add_argument("--scale", type=float, default=1, metavar="X", help="how long everything takes [%(default)g]")
-    every = ", ".join(disturbances.ALL)
+    every = ", ".join(disturbances.ALL | disturbances.WRITERS)
     parser.add_argument("--only", metavar="NAMES", help=f"some of {every}; comma-separated")
+    parser.add_argument("--writers", action="store_true", help="each replica follows PostgreSQL, while a writer commits")
     parser.add_argument("--one-by-one", action="store_true", help="not both balancers at the same time, for figures")
     parser.add_argument("--large", action="store_true", help="also bodies over 64 KB, which may fail, while a replica is killed")
     parser.add_argument("--no-retries", action="store_true", help="shows what fails if the balancers ask only once")
@@ -40,6 +41,8 @@ class Stage:
     def __init__(self, balancer, replicas, folders, asked, words, options):
         self.balancer, self.replicas, self.folders = balancer, replicas, folders
         self.questions, self.words, self.options = asked, words, options
+        # Of each replica whose rows change.
+        self.followers = []
         # The index of the version that is served.
         self.serving = 0
 
@@ -83,15 +86,52 @@ async def check(name, options, folders, scratch, say):
             replica.kill()
 
 
+async def check_writers(name, options, _, scratch, say):
+    """The same with replicas whose rows change: what failed, in words."""
+    import writers
+    from postgres import Postgres
+
+    kind, program, port = BALANCERS[name], getattr(options, name), free_port(*HOSTS)
+    replicas = [writers.TableReplica(options.kindred, (host, port), scratch) for host in HOSTS]
+    balancer, followers, server = kind(program, scratch, port), [], Postgres(max_wal_senders=10)
+    try:
+        writer = writers.Writer(server)
+        for replica in replicas:
+            replica.start(None)
+            await asyncio.to_thread(replica.wait_ready)
+            followers.append(writers.Follower(server, replica.address, scratch))
+        await asyncio.to_thread(writers.wait_for_rows, replicas, followers)
+        asked = writers.Questions(writer)
+        for question in asked.static:
+            question.ask(replicas[0].address)
+        writer.thread.start()
+        balancer.configure(retries=not options.no_retries)
+        balancer.start()
+        await asyncio.to_thread(balancer.wait_answers)
+        await asyncio.sleep(disturbances.NOTICED)
+        stage = Stage(balancer, replicas, [None], asked, [f"s{row}" for row in range(writers.ROWS)], options)
+        stage.followers = followers
+        broken = await disturbances.run(stage, {}, say)
+        await asyncio.to_thread(writer.stop)
+        say(f"{writer.commits:,} transactions of two rows meanwhile")
+        return broken + [f"{name}: a follower ended: {one.said()}" for one in followers if one.process.poll() is not None]
+    finally:
+        await asyncio.to_thread(balancer.stop)
+        for one in followers + replicas:
+            one.kill()
+        server.close()
+
+
 async def run(options, scratch):
-    folders = [synthetic(options.kindred, scratch, seed) for seed in (1, 2)]
+    folders = [] if options.writers else [synthetic(options.kindred, scratch, seed) for seed in (1, 2)]
     broken = []
 
     async def one(name):
         lines = []
         say = print if options.one_by_one else lines.append
         (scratch / name).mkdir(exist_ok=True)
-        broken.extend(await check(name, options, folders, scratch / name, say))
+        of_name = check_writers if options.writers else check
+        broken.extend(await of_name(name, options, folders, scratch / name, say))
         for line in lines:
             print(line)
 

@@ -8,7 +8,7 @@ import time
 
 from balancers import HOSTS
 from load import Load
-from replicas import Filler
+from replicas import MAX_LAG, Filler
 
 # How long a balancer may take to notice that a replica is ready again: its checks are a second apart.
 NOTICED = 2
@@ -24,17 +24,48 @@ async def undisturbed(stage, load):
 async def roll(stage, load=None):
     """All replicas to the other version of the model, one after another."""
     stage.serving = 1 - stage.serving
-    for replica in stage.replicas:
-        await asyncio.to_thread(replica.stop)
-        replica.start(stage.folder)
-        await asyncio.to_thread(replica.wait_ready)
-        await asyncio.sleep(NOTICED)
+    await restart(stage)
     if load is not None:
         rolled = time.perf_counter()
         await asyncio.sleep(stage.seconds(0.5))
         assert len(load.versions) == 2, f"both versions should have answered: {load.versions}"
         late = {version for due, version in load.history if due > rolled}
         assert len(late) == 1, f"versions after the last replica was rolled: {late}"
+
+
+async def restart(stage, load=None):
+    """All replicas, one after another."""
+    for replica in stage.replicas:
+        await asyncio.to_thread(replica.stop)
+        replica.start(stage.folder)
+        await asyncio.to_thread(replica.wait_ready)
+        await asyncio.sleep(NOTICED)
+
+
+async def follower_kill(stage, load):
+    """The follower of a replica is killed, and started again two seconds later."""
+    victim = stage.followers[0]
+    await asyncio.sleep(stage.seconds(0.5))
+    victim.kill()
+    await asyncio.sleep(2)
+    victim.start()
+    await asyncio.sleep(NOTICED)
+
+
+async def follower_freeze(stage, load):
+    """A follower stands still for so long that its replica leaves the balancer."""
+    victim, replica = stage.followers[1], stage.replicas[1]
+    victim.signal(signal.SIGSTOP)
+    try:
+        await asyncio.sleep(MAX_LAG + NOTICED)
+        assert await asyncio.to_thread(replica.is_ready) is False, "a replica that is far behind is not ready"
+        before = await answered(replica)
+        await asyncio.sleep(stage.seconds(1))
+        assert await answered(replica) == before, "and gets no requests"
+    finally:
+        victim.signal(signal.SIGCONT)
+    await asyncio.to_thread(replica.wait_ready)
+    await asyncio.sleep(NOTICED)
 
 
 async def kill(stage, load):
@@ -125,18 +156,26 @@ async def answered(replica):
 
 
 ALL = {one.__name__: one for one in (undisturbed, roll, kill, freeze, slow, full, full_all, reload)}
-HEAD = "{:<12} {:>8} {:>7} {:>6} {:>12} {:>8} {:>8} {:>8}"
+# With rows that change.
+WRITERS = (undisturbed, restart, kill, freeze, slow, full, full_all, reload, follower_kill, follower_freeze)
+WRITERS = {one.__name__: one for one in WRITERS}
+HEAD = "{:<16} {:>8} {:>7} {:>6} {:>12} {:>8} {:>8} {:>8}"
 
 
 async def run(stage, large, say):
     """What failed, in words."""
-    chosen = stage.options.only.split(",") if stage.options.only else list(ALL)
-    say(f"\n{stage.balancer.name}, {stage.options.rate:g} requests/s" + ", without retries" * stage.options.no_retries)
+    known = WRITERS if stage.followers else ALL
+    chosen = stage.options.only.split(",") if stage.options.only else list(known)
+    say(
+        f"\n{stage.balancer.name}, {stage.options.rate:g} requests/s"
+        + ", without retries" * stage.options.no_retries
+        + ", each replica follows a table of PostgreSQL" * bool(stage.followers)
+    )
     say(HEAD.format("", "requests", "failed", "wrong", "asked again", "p50 ms", "p99 ms", "max ms"))
     broken = []
     for name in chosen:
         load = Load(stage.balancer.address, stage.questions, stage.options.rate)
-        broken += await under(stage, load, name, ALL[name], say)
+        broken += await under(stage, load, name, known[name], say)
     if stage.options.large:
         for size, asked in large.items():
             load = Load(stage.balancer.address, asked, stage.options.rate / 4)

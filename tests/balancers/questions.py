@@ -16,6 +16,9 @@ class Question:
         # By version.
         self.expected = {}
 
+    def is_right(self, answer, body):
+        return body == self.expected.get(answer["version"])
+
     def ask(self, address):
         """Of a replica itself. Keeps the answer as the one expected of the replica's version."""
         connection = http.client.HTTPConnection(*address, timeout=60)

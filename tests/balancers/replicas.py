@@ -10,6 +10,8 @@ import threading
 import time
 
 MODEL = "balanced"
+# One whose rows are further behind leaves the balancer, in seconds.
+MAX_LAG = 3
 
 
 def synthetic(program, scratch, seed):
@@ -30,13 +32,17 @@ class Replica:
 
     def start(self, folder):
         environment = {k: v for k, v in os.environ.items() if not k.startswith("KINDRED_")}
-        command = [self.program, "serve", "--listen", "%s:%d" % self.address, "--model", f"{MODEL}={folder}"]
+        command = [self.program, "serve", "--listen", "%s:%d" % self.address, *self.model(folder)]
         # Little of everything: three of them share a small machine. The queue is as small as the test that fills it can fill.
         command += ["--device", "cpu", "--threads", "1", "--http-threads", "1", "--queue-capacity-queries", "1024"]
         command += ["--access-log-one-in", "0", "--log-level", "warn"]
         log = open(self.scratch / f"replica-{self.address[0]}.log", "ab")
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=log, env=environment)
         log.close()
+
+    def model(self, folder):
+        """The options with what is served."""
+        return ["--model", f"{MODEL}={folder}"]
 
     def wait_ready(self, seconds=60):
         deadline = time.monotonic() + seconds
@@ -45,12 +51,15 @@ class Replica:
                 log = (self.scratch / f"replica-{self.address[0]}.log").read_text()
                 raise RuntimeError(f"the replica at {self.address[0]} ended: {log[-2000:]}")
             try:
-                if self.get("/health/ready")[0] == 200:
+                if self.is_ready():
                     return
             except OSError:
                 pass
             time.sleep(0.1)
         raise RuntimeError(f"the replica at {self.address[0]} is not ready after {seconds} s")
+
+    def is_ready(self):
+        return self.get("/health/ready")[0] == 200
 
     def get(self, target):
         connection = http.client.HTTPConnection(*self.address, timeout=10)

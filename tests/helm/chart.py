@@ -56,9 +56,19 @@ def pods(objects):
     for found in objects:
         if found["kind"] == "Pod":
             yield found["metadata"]["name"], found["metadata"], found["spec"]
-        elif found["kind"] == "Deployment":
+        elif found["kind"] in ("Deployment", "StatefulSet"):
             template = found["spec"]["template"]
-            yield found["metadata"]["name"], template["metadata"], template["spec"]
+            # Each pod has a claim of its own as a volume.
+            claims = [claim["metadata"]["name"] for claim in found["spec"].get("volumeClaimTemplates", [])]
+            volumes = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in claims]
+            yield found["metadata"]["name"], template["metadata"], {
+                **template["spec"], "volumes": template["spec"]["volumes"] + volumes
+            }
+
+
+def workload(objects):
+    """The Deployment, or the StatefulSet of tables that follow."""
+    return one(objects, "StatefulSet" if any(found["kind"] == "StatefulSet" for found in objects) else "Deployment")
 
 
 def pod(values=None):

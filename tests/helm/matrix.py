@@ -10,6 +10,17 @@ GPU = {"gpu": {"count": 1}, "runtimeClassName": "nvidia"}
 SCALED = {"autoscaling": {"enabled": True}}
 INGRESS = {"ingress": {"enabled": True, "className": "nginx"}}
 METRICS = {"metrics": {name: {"enabled": True} for name in ("serviceMonitor", "prometheusRule", "dashboard")}}
+FOLLOW = {
+    "apiKeys": {"existingSecret": "keys"},
+    "networkPolicy": {"egress": [{"ports": [{"port": 5432, "protocol": "TCP"}]}]},
+    "follow": {
+        "existingSecret": "followers",
+        "tables": [
+            {"model": "items", "source": "postgres://kindred@db/shop", "args": ["--table", "items", "--attributes", "a,b"]},
+            {"model": "My.Topic_1", "source": "kafka://one:9092,two:9092/topic", "args": ["--vector", "v"]},
+        ],
+    },
+}
 CONTAINER_EXTRAS = {
     "extraEnv": [{"name": "KINDRED_LOG_LEVEL", "value": "warn"}],
     "extraVolumes": [{"name": "more", "emptyDir": {}}],
@@ -55,6 +66,8 @@ ALONE = {
     "startup": {"startupSeconds": 1200},
     "surge-share": {"strategy": {"maxSurge": "25%", "maxUnavailable": "25%"}},
     "no-surge": {"strategy": {"maxSurge": 0, "maxUnavailable": 1}},
+    "follow": FOLLOW,
+    "follow-without-secret": {**FOLLOW, "follow": {"tables": FOLLOW["follow"]["tables"][:1]}},
     "gpu": GPU,
     "gpu-with-spare": joined(GPU, {"strategy": {"maxSurge": 1, "maxUnavailable": 0}}),
     "gpus": {"gpu": {"count": 4}, "tolerations": [{"key": "team", "operator": "Exists"}]},

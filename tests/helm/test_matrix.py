@@ -9,7 +9,7 @@ import pytest
 from kubernetes_validate import utils
 from kubernetes_validate.utils import SchemaNotFoundError, ValidationError, validate
 
-from chart import CHART, SHA256, TOP, containers, helm, one, pods, render
+from chart import CHART, SHA256, TOP, containers, helm, one, pods, render, workload
 from matrix import MATRIX
 
 # The oldest that the chart allows, one in between, and the newest of kubernetes-validate.
@@ -95,7 +95,7 @@ def test_policies(name):
 @pytest.mark.parametrize("name", MATRIX)
 def test_objects_fit_together(name):
     objects = render(MATRIX[name])
-    deployment = one(objects, "Deployment")
+    deployment = workload(objects)
     template = deployment["spec"]["template"]
     selector = deployment["spec"]["selector"]["matchLabels"]
 

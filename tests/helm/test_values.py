@@ -7,7 +7,7 @@ import tomllib
 import pytest
 import yaml
 
-from chart import CHART, SHA256, TOP, containers, one, pod, refused, render, settings_file
+from chart import CHART, SHA256, TOP, containers, one, pod, refused, render, settings_file, workload
 from matrix import FETCHED, FETCHED_HEAD, GPU, INGRESS, KEYS, MATRIX, ON_VOLUME, joined
 
 SETTINGS = tomllib.loads((TOP / "config/kindred.toml").read_text())
@@ -102,7 +102,7 @@ def test_every_setting_arrives_unchanged():
 
 @pytest.mark.parametrize("name", MATRIX)
 def test_the_grace_period_covers_the_drain(name):
-    spec = one(render(MATRIX[name]), "Deployment")["spec"]["template"]["spec"]
+    spec = workload(render(MATRIX[name]))["spec"]["template"]["spec"]
     settings = tomllib.loads(settings_file(render(MATRIX[name])))
     stop = spec["containers"][0].get("lifecycle", {}).get("preStop", {}).get("sleep", {}).get("seconds", 0)
     drain = stop + (settings["drain_delay_ms"] + settings["drain_timeout_ms"]) / 1000
@@ -113,7 +113,7 @@ def test_the_grace_period_covers_the_drain(name):
 @pytest.mark.parametrize("name", MATRIX)
 def test_probes(name):
     objects = render(MATRIX[name])
-    container = one(objects, "Deployment")["spec"]["template"]["spec"]["containers"][0]
+    container = workload(objects)["spec"]["template"]["spec"]["containers"][0]
     settings = SETTINGS | tomllib.loads(settings_file(objects))
     routes = {"startupProbe": "/health/ready", "readinessProbe": "/health/ready", "livenessProbe": "/health/live"}
     api = (TOP / "openapi.yaml").read_text()
@@ -216,7 +216,8 @@ def test_the_ingress_has_all_routes_but_those_for_operators():
     assert {path["path"]: path["pathType"] for path in paths}["/"] == "Exact"
     routes = re.findall(r"^  (/\S*):$", (TOP / "openapi.yaml").read_text(), re.M)
     firsts = {"/" + route.split("/")[1] for route in routes}
-    assert firsts - found == {"/metrics", "/admin", "/health", "/fold"}
+    # Followers send to the replica itself.
+    assert firsts - found == {"/metrics", "/admin", "/health", "/fold", "/sources"}
     # The explorer's files are not part of the API.
     assert found - firsts <= {"/docs", "/openapi.yaml", "/explorer", "/"}
 

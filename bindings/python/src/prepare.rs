@@ -8,7 +8,7 @@ use kindred::attributes::{AttributeDescription, AttributeType};
 use kindred::prepare::{
     AttributesFile, DocumentEncoder, DocumentFields, DocumentVectors, Frequencies, Input,
     PrepareOptions, Separator, TextEncoding, VectorsFormat, WantedFields, document_attributes,
-    prepare_documents, prepare_folder,
+    prepare_documents, prepare_folder, with_kept_text,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -79,7 +79,10 @@ fn attributes_file(
     key: Option<&str>,
     types: Vec<(String, String)>,
 ) -> PyResult<Option<AttributesFile>> {
-    let types = self::types(types)?;
+    let mut types = self::types(types)?;
+    if let Some((_, _, text, keep_text)) = texts {
+        types = with_kept_text(types, text, *keep_text);
+    }
     let file = match texts {
         Some((_, _, text, keep_text)) => document_attributes(source, path, text, *keep_text)
             .map_err(|reason| errors::invalid("attributes", &reason))?,
@@ -185,7 +188,9 @@ pub(crate) fn prepare<'py>(
     });
     let summary = match done {
         Ok(summary) => summary,
-        Err(kindred::ModelError::Cancelled) => return Err(signals.raised()),
+        Err(kindred::ModelError::Cancelled | kindred::ModelError::CancelledHalf { .. }) => {
+            return Err(signals.raised());
+        }
         Err(error) => return Err(errors::model(error)),
     };
     let dict = PyDict::new(py);

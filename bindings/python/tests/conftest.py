@@ -8,6 +8,7 @@ import struct
 import numpy as np
 import pytest
 from clients import KINDS
+from followers import Tables
 from service import Fake, Service
 
 import kindred
@@ -32,6 +33,14 @@ def points():
 @pytest.fixture(scope="session")
 def array(points):
     return kindred.from_array(points, device=DEVICE)
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory):
+    """A service with a folder of tables."""
+    service = Tables(str(tmp_path_factory.mktemp("tables")))
+    yield service
+    service.close()
 
 
 @pytest.fixture(scope="module")

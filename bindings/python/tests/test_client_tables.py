@@ -128,6 +128,32 @@ def test_bad_rows_are_named(table):
     assert keys(table.rows()) == ["a", "c"]
 
 
+def test_a_change_may_be_for_one_position_and_store_that_of_another_system(table):
+    first = table.put_rows(["a", "b"], np.ones((2, 3)), source_position="postgres:0/10")
+    second = table.put_rows(["c"], [[1, 2, 3]], delete=["a", "nosuch"], if_position=first)
+    assert figures(second) == (2, 1, 0, 1, 1)
+    assert figures(table.put_rows([], [], delete=["b"], source_position="postgres:0/20,kafka/t/0:7")) == (3, 0, 0, 1, 0)
+    assert figures(table.put_rows(["d"], np.ones((1, 3), np.float32), delete=["c"])) == (4, 1, 0, 1, 0)
+    for change in (
+        lambda: table.put_rows(["x"], np.ones((1, 3)), if_position=second),
+        lambda: table.delete_rows("d", if_position=second),
+        lambda: table.delete_rows(filter="key = d", if_position=f"{second.version}/{second.position}"),
+    ):
+        with pytest.raises(kindred.ServiceError) as caught:
+            change()
+        assert (caught.value.status, caught.value.code) == (412, "position_changed")
+    expected = [{"name": "kafka/t/0", "position": "7"}, {"name": "postgres", "position": "0/20"}]
+    assert (table.sources()["sources"], table.sources()["position"]) == (expected, 4)
+    report = {"name": "postgres", "position": "0/30", "behind": 5, "behind_seconds": 0.5}
+    assert table.report_sources([report])["sources"][1]["reached"] == "0/30"
+    assert keys(table.after("postgres:0/30").rows()) == ["d"]
+    for wrong in ("a b:1", "", 5):
+        with pytest.raises(kindred.InvalidValueError, match="source_position"):
+            table.put_rows(["x"], np.ones((1, 3)), source_position=wrong)
+    with pytest.raises(kindred.InvalidValueError):
+        table.put_rows(["x"], np.ones((1, 3)), source_position="postgres")
+
+
 def test_what_is_wrong_is_refused(table):
     with pytest.raises(kindred.DimensionError):
         table.put_rows(["a"], np.ones((1, 4)))

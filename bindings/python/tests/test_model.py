@@ -238,7 +238,7 @@ def test_graphs(array, tmp_path):
 @pytest.mark.parametrize(("question", "typed"), [("nearest", NearestOptions), ("analogy", AnalogyOptions), ("rank", RankOptions)])
 def test_every_option_of_the_engine_is_typed(question, typed):
     # Arguments of their own, or methods of their own.
-    elsewhere = {"k", "with_vectors", "with_attributes", "explain"}
+    elsewhere = {"k", "with_vectors", "with_text", "with_attributes", "explain"}
     of_values = {"whole": "int", "number": "float", "switch": "bool", "words": "Sequence[str]", "text": "str", "name": "str"}
     options = [name for name in _kindred.OPTIONS_OF[question] if name not in elsewhere]
     expected = {name: f"{of_values[_kindred.OPTIONS[name][0]]} | None" for name in options}

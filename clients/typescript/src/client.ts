@@ -3,6 +3,7 @@
 import {
   checked,
   checkIdempotencyKey,
+  checkPositions,
   checkModel,
   type CallOptions,
   type ChangeOptions,
@@ -307,7 +308,9 @@ export class Kindred {
     if (options.idempotencyKey !== undefined) {
       throw new TypeError("idempotencyKey is for changes by keys: other rows may meet the filter when it is sent again");
     }
-    return this.#ofModel({ path: "rows/delete", body, isDoneOnce: true }, options);
+    const { ifPosition, sourcePosition, ...others } = options;
+    checkPositions({ ifPosition, sourcePosition });
+    return this.#ofModel({ path: "rows/delete", body, isDoneOnce: true, ifPosition, sourcePosition }, others);
   }
 
   /** A row as it was put, by its key. */
@@ -321,6 +324,11 @@ export class Kindred {
     return this.#ofModel({ path: "rows", parameters: { ...request } }, options);
   }
 
+  /** The systems that a table follows, such as PostgreSQL, and how far its rows have come there. */
+  sources(options?: CallOptions): Promise<Types.SourcesAnswer> {
+    return this.#ofModel({ path: "sources" }, options);
+  }
+
   /** Folds the changes of a table into a new base; needs an admin's key. */
   fold(options?: CallOptions): Promise<Types.FoldAnswer> {
     return this.#ofModel({ path: "fold", method: "POST", isDoneOnce: true }, options);
@@ -328,9 +336,10 @@ export class Kindred {
 
   /** Sends a change with a key, so that it is done once. */
   #changeOnce<Answer extends object>(request: Request, options: ChangeOptions): Promise<Answer> {
-    const { idempotencyKey = randomId() + randomId(), ...others } = options;
+    const { idempotencyKey = randomId() + randomId(), ifPosition, sourcePosition, ...others } = options;
     checkIdempotencyKey(idempotencyKey);
-    return this.#ofModel({ ...request, idempotencyKey }, others);
+    checkPositions({ ifPosition, sourcePosition });
+    return this.#ofModel({ ...request, idempotencyKey, ifPosition, sourcePosition }, others);
   }
 
   /** Asks this client's model. */

@@ -478,6 +478,32 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/sources": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The systems that a table follows
+         * @description The positions that the rows have reached of other systems, such as PostgreSQL, and what their followers
+         *     reported last; see "Rows that change".
+         */
+        get: operations["getSources"];
+        put?: never;
+        /**
+         * Report how far a table has followed
+         * @description A follower's report. It is not stored: positions are stored by changes with the header `Source-Position`,
+         *     and only such sources can be reported. Needs a key that may change rows, if the service has keys.
+         */
+        post: operations["postSources"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/fold": {
         parameters: {
             query?: never;
@@ -941,7 +967,7 @@ export interface components {
          */
         Filter: string;
         /**
-         * @description The name of an attribute whose values are no lists. Of the rows with the same value, only the
+         * @description The name of an attribute that is no list and not stored. Of the rows with the same value, only the
          *     best is a neighbour; see "Pages, and the best of each value".
          * @example brand
          */
@@ -952,6 +978,12 @@ export interface components {
          * @default false
          */
         WithVectors: boolean;
+        /**
+         * @description Whether each neighbour has its text: the first attribute of the type `stored`, as `kindred prepare
+         *     --keep-text` makes it. A model without one refuses it.
+         * @default false
+         */
+        WithText: boolean;
         /**
          * @description Which attributes each neighbour has: true for all that the model has, or a list of some.
          * @default false
@@ -1001,6 +1033,7 @@ export interface components {
             filter?: components["schemas"]["Filter"];
             distinct?: components["schemas"]["Distinct"];
             with_vectors?: components["schemas"]["WithVectors"];
+            with_text?: components["schemas"]["WithText"];
             with_attributes?: components["schemas"]["WithAttributes"];
             unknown?: components["schemas"]["Unknown"];
             fold_case?: components["schemas"]["FoldCase"];
@@ -1024,6 +1057,7 @@ export interface components {
             filter?: components["schemas"]["Filter"];
             distinct?: components["schemas"]["Distinct"];
             with_vectors?: components["schemas"]["WithVectors"];
+            with_text?: components["schemas"]["WithText"];
             with_attributes?: components["schemas"]["WithAttributes"];
             unknown?: components["schemas"]["Unknown"];
             fold_case?: components["schemas"]["FoldCase"];
@@ -1054,6 +1088,7 @@ export interface components {
             filter?: components["schemas"]["Filter"];
             distinct?: components["schemas"]["Distinct"];
             with_vectors?: components["schemas"]["WithVectors"];
+            with_text?: components["schemas"]["WithText"];
             with_attributes?: components["schemas"]["WithAttributes"];
             unknown?: components["schemas"]["Unknown"];
             fold_case?: components["schemas"]["FoldCase"];
@@ -1078,6 +1113,7 @@ export interface components {
             filter?: components["schemas"]["Filter"];
             distinct?: components["schemas"]["Distinct"];
             with_vectors?: components["schemas"]["WithVectors"];
+            with_text?: components["schemas"]["WithText"];
             with_attributes?: components["schemas"]["WithAttributes"];
             unknown?: components["schemas"]["Unknown"];
             fold_case?: components["schemas"]["FoldCase"];
@@ -1131,6 +1167,8 @@ export interface components {
             score: number;
             row: components["schemas"]["Row"];
             vector?: components["schemas"]["OwnVector"];
+            /** @description With `with_text`: its text; null if it has none. */
+            text?: string | null;
             /**
              * @description With `with_attributes`: its attributes by their names, in the order of the model; null where a
              *     value is missing. A date-time is a string as in RFC 3339.
@@ -1554,7 +1592,7 @@ export interface components {
         InputsError: {
             error: string;
             /** @enum {unknown} */
-            error_type: "Validation" | "Overloaded" | "Unhealthy" | "Backend";
+            error_type: "Validation" | "Empty" | "Overloaded" | "Unhealthy" | "Backend";
         };
         /** @description Texts, in OpenAI's form. */
         OpenAiRequest: {
@@ -1698,14 +1736,61 @@ export interface components {
             /** @description Not read; the table gives each row a number. */
             row?: number;
         };
-        /** @description Rows to put. */
+        /** @description Rows to put, and keys to delete with them. */
         RowsRequest: {
-            /** @description The rows. No two have the same key. */
-            rows: components["schemas"]["TableRow"][];
+            /** @description The rows. No two have the same key. There is at least one, unless there is a key to delete or the header Source-Position. */
+            rows?: components["schemas"]["TableRow"][];
+            /** @description Keys whose rows are deleted in the same batch. A row to put has none of them. */
+            delete?: string[];
             on_error?: components["schemas"]["OnError"];
             durability?: components["schemas"]["Durability"];
             /** @description As the header Request-Timeout-Ms. */
             timeout_ms?: number;
+        };
+        /** @description The state of sources, as their followers see it. */
+        SourcesRequest: {
+            /** @description The sources. */
+            sources: {
+                /** @description Its name, as in Source-Position. */
+                name: string;
+                position: components["schemas"]["SourcePosition"];
+                /**
+                 * @description Bytes or messages of the source that are not applied.
+                 * @default 0
+                 */
+                behind?: number;
+                /**
+                 * @description Time by which the rows are behind the source.
+                 * @default 0
+                 */
+                behind_seconds?: number;
+                /**
+                 * @description Bytes that the source keeps for this follower, such as the WAL of a slot.
+                 * @default 0
+                 */
+                retained?: number;
+            }[];
+        };
+        /** @description Everything up to here is applied: a whole number, or an LSN of PostgreSQL. */
+        SourcePosition: string;
+        /** @description The systems that a table follows. */
+        SourcesAnswer: {
+            model: components["schemas"]["ModelName"];
+            version: components["schemas"]["Version"];
+            position: components["schemas"]["Position"];
+            /** @description By name. */
+            sources: {
+                /** @description Its name. */
+                name: string;
+                position: components["schemas"]["SourcePosition"];
+                reached?: components["schemas"]["SourcePosition"];
+                /** @description Bytes or messages that were not applied at the last report. */
+                behind?: number;
+                /** @description Time by which the rows may be behind now. Absent until a follower has reported. */
+                behind_seconds?: number;
+                /** @description Bytes that the source keeps for the follower. */
+                retained?: number;
+            }[];
         };
         /** @description Rows to delete. Exactly one of `keys` and `filter`. */
         DeleteRequest: {
@@ -1730,7 +1815,7 @@ export interface components {
             metric?: "cosine" | "dot";
             /** @description Names and types of its attributes. */
             attributes?: {
-                [key: string]: "text" | "list" | "integer" | "number" | "boolean" | "date-time";
+                [key: string]: "text" | "list" | "integer" | "number" | "boolean" | "date-time" | "stored";
             };
         };
         /** @description The outcome of a fold. */
@@ -1920,8 +2005,8 @@ export interface components {
                  * @description The type of its values.
                  * @enum {string}
                  */
-                type: "text" | "list" | "integer" | "number" | "boolean" | "date-time";
-                /** @description Number of different values; of lists, of different texts in them. */
+                type: "text" | "list" | "integer" | "number" | "boolean" | "date-time" | "stored";
+                /** @description Number of different values; of lists, of different texts in them; of stored texts, of those that are there. */
                 distinct?: number;
                 /** @description Number of rows without a value. */
                 missing?: number;
@@ -2007,14 +2092,14 @@ export interface components {
              * @description The HTTP status; in `results`, the status that the query would get alone.
              * @enum {integer}
              */
-            status: 400 | 401 | 403 | 404 | 405 | 406 | 408 | 409 | 410 | 413 | 414 | 415 | 422 | 429 | 431 | 500 | 501 | 503 | 504 | 507;
+            status: 400 | 401 | 403 | 404 | 405 | 406 | 408 | 409 | 410 | 412 | 413 | 414 | 415 | 422 | 429 | 431 | 500 | 501 | 503 | 504 | 507;
             /** @description What is wrong with this request, for people. The text may change. */
             detail: string;
             /**
              * @description What is wrong, for programs.
              * @enum {string}
              */
-            code: "not_utf8" | "not_json" | "not_npy" | "unreadable_body" | "bad_expression" | "body_timeout" | "unauthorized" | "forbidden" | "bad_host" | "unknown_transfer_coding" | "uri_too_long" | "headers_too_large" | "body_too_large" | "unsupported_media_type" | "invalid_request" | "unknown_field" | "invalid_value" | "invalid_filter" | "too_many_results" | "dimension_mismatch" | "not_finite" | "zero_query" | "method_mismatch" | "unknown_word" | "no_such_model" | "no_such_head" | "no_such_row" | "model_exists" | "table_refused" | "fold_in_progress" | "bad_rows" | "not_writable" | "position_gone" | "position_not_reached" | "idempotency_key_reused" | "no_space" | "too_many_rows" | "not_written" | "no_such_route" | "method_not_allowed" | "reload_failed" | "reload_in_progress" | "not_acceptable" | "queue_full" | "over_limit" | "draining" | "engine_failed" | "engine_restarting" | "engine_gone" | "not_ready" | "deadline_passed" | "internal";
+            code: "not_utf8" | "not_json" | "not_npy" | "unreadable_body" | "bad_expression" | "body_timeout" | "unauthorized" | "forbidden" | "bad_host" | "unknown_transfer_coding" | "uri_too_long" | "headers_too_large" | "body_too_large" | "unsupported_media_type" | "invalid_request" | "unknown_field" | "invalid_value" | "invalid_filter" | "too_many_results" | "dimension_mismatch" | "not_finite" | "zero_query" | "method_mismatch" | "unknown_word" | "no_such_model" | "no_such_head" | "no_such_row" | "no_such_source" | "model_exists" | "table_refused" | "fold_in_progress" | "bad_rows" | "not_writable" | "position_gone" | "position_changed" | "position_not_reached" | "idempotency_key_reused" | "no_space" | "too_many_rows" | "not_written" | "no_such_route" | "method_not_allowed" | "reload_failed" | "reload_in_progress" | "not_acceptable" | "queue_full" | "over_limit" | "draining" | "engine_failed" | "engine_restarting" | "engine_gone" | "not_ready" | "deadline_passed" | "internal";
             /** @description With `bad_expression` and `invalid_filter`: the column of the fault, in characters, from 1. */
             column?: number;
             /**
@@ -2486,6 +2571,42 @@ export interface components {
                  *       "status": 409,
                  *       "title": "Idempotency key reused",
                  *       "type": "urn:kindred:problem:idempotency_key_reused"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The table is not at the position of the header If-Position (code `position_changed`). Nothing was changed. */
+        PositionChanged: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "code": "position_changed",
+                 *       "detail": "the table is at 7fbc8351f31644a7/2, and the header If-Position asks for 7fbc8351f31644a7/1: nothing was changed; read the rows again, and send the change for the position at which they are now",
+                 *       "status": 412,
+                 *       "title": "Position changed",
+                 *       "type": "urn:kindred:problem:position_changed"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The table follows no source of this name (code `no_such_source`), or the model is not served (`no_such_model`). */
+        NoSuchSource: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "code": "no_such_source",
+                 *       "detail": "the table follows no source `postgres`; a change with the header Source-Position makes it known",
+                 *       "status": 404,
+                 *       "title": "No such source",
+                 *       "type": "urn:kindred:problem:no_such_source"
                  *     }
                  */
                 "application/problem+json": components["schemas"]["Problem"];
@@ -3012,7 +3133,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The body is not JSON (`not_json`, `not_utf8`) or incomplete (`unreadable_body`); of `inputs` in the form of text-embeddings-inference. */
+        /** @description The body is not JSON (`not_json`, `not_utf8`) or incomplete (`unreadable_body`); of `inputs` in the form of text-embeddings-inference, also if there is no text, or an empty one (`Empty`). */
         EmbedBadRequest: {
             headers: {
                 "Server-Timing": components["headers"]["Server-Timing"];
@@ -3287,8 +3408,15 @@ export interface components {
         };
     };
     parameters: {
-        /** @description VERSION/POSITION, as the answer to a change has them: the answer is about the rows at this position or a later one. If they are not there within 2 seconds, the answer is 503. Every route of a model reads this header. */
+        /** @description VERSION/POSITION, as the answer to a change has them: the answer is about the rows at this position or a later one. Or positions of systems that the table follows, such as `postgres:0/16B3748`: the answer is about rows with everything that was there. If they are not there within 2 seconds, the answer is 503. Every route of a model reads this header. */
         "Min-Position": string;
+        /** @description VERSION/POSITION, as the answer to a change has them: the change is refused with 412 unless the table is at exactly this position. */
+        "If-Position": string;
+        /**
+         * @description Positions that the table reaches by this change of systems that it follows, `NAME:POSITION` parted by commas. They are stored in the batch. The change may have no rows then.
+         * @example postgres:0/16B3748
+         */
+        "Source-Position": string;
         /** @description A text that no other change has. A change with the key of one that was done in the last 24 hours is not done again; 100,000 keys are kept. Not with `filter`. */
         "Idempotency-Key": string;
         /** @description Number of neighbours, in decimal digits. */
@@ -3311,6 +3439,8 @@ export interface components {
         Distinct: components["schemas"]["Distinct"];
         /** @description Whether each neighbour has its vector. */
         WithVectors: components["schemas"]["WithVectors"];
+        /** @description Whether each neighbour has its text. */
+        WithText: components["schemas"]["WithText"];
         /** @description The attributes that each neighbour has, `true` for all. Repeat it for several. */
         WithAttributes: components["schemas"]["WithAttributes"];
         /** @description How to treat words that the model does not have. */
@@ -3556,6 +3686,8 @@ export interface operations {
                 distinct?: components["parameters"]["Distinct"];
                 /** @description Whether each neighbour has its vector. */
                 with_vectors?: components["parameters"]["WithVectors"];
+                /** @description Whether each neighbour has its text. */
+                with_text?: components["parameters"]["WithText"];
                 /** @description The attributes that each neighbour has, `true` for all. Repeat it for several. */
                 with_attributes?: components["parameters"]["WithAttributes"];
                 /** @description How to treat words that the model does not have. */
@@ -3625,6 +3757,8 @@ export interface operations {
                 distinct?: components["parameters"]["Distinct"];
                 /** @description Whether each neighbour has its vector. */
                 with_vectors?: components["parameters"]["WithVectors"];
+                /** @description Whether each neighbour has its text. */
+                with_text?: components["parameters"]["WithText"];
                 /** @description The attributes that each neighbour has, `true` for all. Repeat it for several. */
                 with_attributes?: components["parameters"]["WithAttributes"];
                 /** @description How to treat words that the model does not have. */
@@ -3722,6 +3856,8 @@ export interface operations {
                 distinct?: components["parameters"]["Distinct"];
                 /** @description Whether each neighbour has its vector. */
                 with_vectors?: components["parameters"]["WithVectors"];
+                /** @description Whether each neighbour has its text. */
+                with_text?: components["parameters"]["WithText"];
                 /** @description The attributes that each neighbour has, `true` for all. Repeat it for several. */
                 with_attributes?: components["parameters"]["WithAttributes"];
                 /** @description How to treat words that the model does not have. */
@@ -4472,7 +4608,7 @@ export interface operations {
                 with_vectors?: boolean;
             };
             header?: {
-                /** @description VERSION/POSITION, as the answer to a change has them: the answer is about the rows at this position or a later one. If they are not there within 2 seconds, the answer is 503. Every route of a model reads this header. */
+                /** @description VERSION/POSITION, as the answer to a change has them: the answer is about the rows at this position or a later one. Or positions of systems that the table follows, such as `postgres:0/16B3748`: the answer is about rows with everything that was there. If they are not there within 2 seconds, the answer is 503. Every route of a model reads this header. */
                 "Min-Position"?: components["parameters"]["Min-Position"];
             };
             path?: never;
@@ -4519,6 +4655,13 @@ export interface operations {
             header?: {
                 /** @description A text that no other change has. A change with the key of one that was done in the last 24 hours is not done again; 100,000 keys are kept. Not with `filter`. */
                 "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+                /** @description VERSION/POSITION, as the answer to a change has them: the change is refused with 412 unless the table is at exactly this position. */
+                "If-Position"?: components["parameters"]["If-Position"];
+                /**
+                 * @description Positions that the table reaches by this change of systems that it follows, `NAME:POSITION` parted by commas. They are stored in the batch. The change may have no rows then.
+                 * @example postgres:0/16B3748
+                 */
+                "Source-Position"?: components["parameters"]["Source-Position"];
                 /** @description Timeout of the request, in milliseconds. Decimal digits. */
                 "Request-Timeout-Ms"?: components["parameters"]["Request-Timeout-Ms"];
             };
@@ -4537,6 +4680,8 @@ export interface operations {
                      * @description A NumPy file of the shape `[rows, dim]`.
                      */
                     vectors: string;
+                    /** @description A list of keys in JSON, whose rows are deleted in the same batch. */
+                    delete?: string;
                 };
             };
         };
@@ -4557,6 +4702,7 @@ export interface operations {
             406: components["responses"]["NotAcceptable"];
             408: components["responses"]["RowsBodyTimeout"];
             409: components["responses"]["KeyReused"];
+            412: components["responses"]["PositionChanged"];
             413: components["responses"]["RowsBodyTooLarge"];
             414: components["responses"]["UriTooLong"];
             415: components["responses"]["RowsUnsupportedMediaType"];
@@ -4578,6 +4724,13 @@ export interface operations {
             header?: {
                 /** @description A text that no other change has. A change with the key of one that was done in the last 24 hours is not done again; 100,000 keys are kept. Not with `filter`. */
                 "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+                /** @description VERSION/POSITION, as the answer to a change has them: the change is refused with 412 unless the table is at exactly this position. */
+                "If-Position"?: components["parameters"]["If-Position"];
+                /**
+                 * @description Positions that the table reaches by this change of systems that it follows, `NAME:POSITION` parted by commas. They are stored in the batch. The change may have no rows then.
+                 * @example postgres:0/16B3748
+                 */
+                "Source-Position"?: components["parameters"]["Source-Position"];
                 /** @description Timeout of the request, in milliseconds. Decimal digits. */
                 "Request-Timeout-Ms"?: components["parameters"]["Request-Timeout-Ms"];
             };
@@ -4606,6 +4759,7 @@ export interface operations {
             406: components["responses"]["NotAcceptable"];
             408: components["responses"]["RowsBodyTimeout"];
             409: components["responses"]["KeyReused"];
+            412: components["responses"]["PositionChanged"];
             413: components["responses"]["RowsBodyTooLarge"];
             414: components["responses"]["UriTooLong"];
             415: components["responses"]["RowsUnsupportedMediaType"];
@@ -4624,6 +4778,13 @@ export interface operations {
             header?: {
                 /** @description A text that no other change has. A change with the key of one that was done in the last 24 hours is not done again; 100,000 keys are kept. Not with `filter`. */
                 "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+                /** @description VERSION/POSITION, as the answer to a change has them: the change is refused with 412 unless the table is at exactly this position. */
+                "If-Position"?: components["parameters"]["If-Position"];
+                /**
+                 * @description Positions that the table reaches by this change of systems that it follows, `NAME:POSITION` parted by commas. They are stored in the batch. The change may have no rows then.
+                 * @example postgres:0/16B3748
+                 */
+                "Source-Position"?: components["parameters"]["Source-Position"];
                 /** @description Timeout of the request, in milliseconds. Decimal digits. */
                 "Request-Timeout-Ms"?: components["parameters"]["Request-Timeout-Ms"];
             };
@@ -4652,6 +4813,7 @@ export interface operations {
             406: components["responses"]["NotAcceptable"];
             408: components["responses"]["RowsBodyTimeout"];
             409: components["responses"]["KeyReused"];
+            412: components["responses"]["PositionChanged"];
             413: components["responses"]["RowsBodyTooLarge"];
             414: components["responses"]["UriTooLong"];
             415: components["responses"]["RowsUnsupportedMediaType"];
@@ -4668,7 +4830,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description VERSION/POSITION, as the answer to a change has them: the answer is about the rows at this position or a later one. If they are not there within 2 seconds, the answer is 503. Every route of a model reads this header. */
+                /** @description VERSION/POSITION, as the answer to a change has them: the answer is about the rows at this position or a later one. Or positions of systems that the table follows, such as `postgres:0/16B3748`: the answer is about rows with everything that was there. If they are not there within 2 seconds, the answer is 503. Every route of a model reads this header. */
                 "Min-Position"?: components["parameters"]["Min-Position"];
             };
             path: {
@@ -4713,6 +4875,13 @@ export interface operations {
             header?: {
                 /** @description A text that no other change has. A change with the key of one that was done in the last 24 hours is not done again; 100,000 keys are kept. Not with `filter`. */
                 "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+                /** @description VERSION/POSITION, as the answer to a change has them: the change is refused with 412 unless the table is at exactly this position. */
+                "If-Position"?: components["parameters"]["If-Position"];
+                /**
+                 * @description Positions that the table reaches by this change of systems that it follows, `NAME:POSITION` parted by commas. They are stored in the batch. The change may have no rows then.
+                 * @example postgres:0/16B3748
+                 */
+                "Source-Position"?: components["parameters"]["Source-Position"];
                 /** @description Timeout of the request, in milliseconds. Decimal digits. */
                 "Request-Timeout-Ms"?: components["parameters"]["Request-Timeout-Ms"];
             };
@@ -4739,6 +4908,7 @@ export interface operations {
             405: components["responses"]["RowsMethodNotAllowed"];
             406: components["responses"]["NotAcceptable"];
             409: components["responses"]["KeyReused"];
+            412: components["responses"]["PositionChanged"];
             414: components["responses"]["UriTooLong"];
             422: components["responses"]["BadRows"];
             429: components["responses"]["OverLimit"];
@@ -4747,6 +4917,80 @@ export interface operations {
             501: components["responses"]["UnknownTransferCoding"];
             504: components["responses"]["ChangeDeadlinePassed"];
             507: components["responses"]["NoSpace"];
+        };
+    };
+    getSources: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description VERSION/POSITION, as the answer to a change has them: the answer is about the rows at this position or a later one. Or positions of systems that the table follows, such as `postgres:0/16B3748`: the answer is about rows with everything that was there. If they are not there within 2 seconds, the answer is 503. Every route of a model reads this header. */
+                "Min-Position"?: components["parameters"]["Min-Position"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The sources. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SourcesAnswer"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            405: components["responses"]["RowsMethodNotAllowed"];
+            406: components["responses"]["NotAcceptable"];
+            414: components["responses"]["UriTooLong"];
+            422: components["responses"]["WrongRowParameters"];
+            431: components["responses"]["HeadersTooLarge"];
+            501: components["responses"]["UnknownTransferCoding"];
+            503: components["responses"]["PositionNotReached"];
+        };
+    };
+    postSources: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Timeout of the request, in milliseconds. Decimal digits. */
+                "Request-Timeout-Ms"?: components["parameters"]["Request-Timeout-Ms"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SourcesRequest"];
+            };
+        };
+        responses: {
+            /** @description The sources. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SourcesAnswer"];
+                };
+            };
+            400: components["responses"]["RowsBadBody"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["NotWritable"];
+            404: components["responses"]["NoSuchSource"];
+            405: components["responses"]["RowsMethodNotAllowed"];
+            406: components["responses"]["NotAcceptable"];
+            408: components["responses"]["RowsBodyTimeout"];
+            413: components["responses"]["RowsBodyTooLarge"];
+            414: components["responses"]["UriTooLong"];
+            415: components["responses"]["RowsUnsupportedMediaType"];
+            422: components["responses"]["WrongRowParameters"];
+            429: components["responses"]["OverLimit"];
+            431: components["responses"]["HeadersTooLarge"];
+            501: components["responses"]["UnknownTransferCoding"];
+            504: components["responses"]["RowsDeadlinePassed"];
         };
     };
     postFold: {

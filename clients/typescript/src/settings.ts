@@ -82,6 +82,10 @@ export interface Settings {
 export interface ChangeOptions extends CallOptions {
   /** A text that no other change has, instead of one that the client makes: a change that is sent again is done once. */
   readonly idempotencyKey?: string;
+  /** `VERSION/POSITION` of a change: at every other position the change is refused, with 412 `position_changed`. */
+  readonly ifPosition?: string;
+  /** Positions that the table reaches by the change in systems that it follows, such as `postgres:0/16B3748`. */
+  readonly sourcePosition?: string;
 }
 
 /**
@@ -125,8 +129,16 @@ export function checkCall(options: CallOptions): void {
 
 /** @throws {TypeError} a position that no change has */
 function checkPosition(position: string): void {
-  if (typeof position === "string" && /^[\x21-\x7e]+\/\d+$/.test(position)) return;
-  throw new TypeError(`minPosition must be VERSION/POSITION, as the answer to a change has them, not ${shown(position)}`);
+  if (typeof position === "string" && /^[\x21-\x7e]+[/:][\dA-F/]+$/.test(position)) return;
+  const right = "VERSION/POSITION, as the answer to a change has them, or SOURCE:POSITION of a system that the table follows";
+  throw new TypeError(`minPosition must be ${right}, not ${shown(position)}`);
+}
+
+/** @throws {TypeError} positions that can't be sent */
+export function checkPositions(positions: Readonly<Record<string, string | undefined>>): void {
+  for (const [name, position] of Object.entries(positions)) {
+    if (position !== undefined) checkVisible(name, position, Infinity);
+  }
 }
 
 /** @throws {TypeError} an idempotency key that can't be sent */

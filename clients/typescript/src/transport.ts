@@ -15,6 +15,10 @@ export interface Request {
   readonly method?: "POST" | "DELETE";
   /** With it, the service does the change once, however often it is sent. */
   readonly idempotencyKey?: string;
+  /** Only at this position. */
+  readonly ifPosition?: string | undefined;
+  /** Reached by the change. */
+  readonly sourcePosition?: string | undefined;
   /** It is a change that has no key and must not be done twice: it is sent again only after 429, when nothing was begun. */
   readonly isDoneOnce?: boolean;
   /** Whether the answer is JSON, or plain text. */
@@ -63,6 +67,8 @@ export async function send(settings: Settings, request: Request, options: CallOp
   const minPosition = options.minPosition ?? settings.minPosition;
   if (request.isOfModel && minPosition !== undefined) headers["Min-Position"] = minPosition;
   if (request.idempotencyKey !== undefined) headers["Idempotency-Key"] = request.idempotencyKey;
+  if (request.ifPosition !== undefined) headers["If-Position"] = request.ifPosition;
+  if (request.sourcePosition !== undefined) headers["Source-Position"] = request.sourcePosition;
   // A redirect followed could turn a POST into a GET, and take the key elsewhere.
   const body = form ?? (request.body ? toJson(request.body) : null);
   const init: RequestInit = { method, headers, body, redirect: "manual" };

@@ -176,10 +176,10 @@ type BesideVector = Omit<Schemas["TableRow"], "vector" | "text">;
 export type TableRow = BesideVector & ({ vector: Vector; text?: never } | { text: string; vector?: never });
 /** Rows to put, all together or none. */
 export type PutRowsRequest = { rows: readonly TableRow[] } & Partial<
-  Pick<Schemas["RowsRequest"], "on_error" | "durability" | "timeout_ms">
+  Pick<Schemas["RowsRequest"], "delete" | "on_error" | "durability" | "timeout_ms">
 >;
 /** Rows to put whose vectors are one array, row after row, with `dim` components each. */
-export type PutArrayRequest = Omit<PutRowsRequest, "rows" | "timeout_ms"> & {
+export type PutArrayRequest = Omit<PutRowsRequest, "rows" | "delete" | "timeout_ms"> & {
   rows: readonly BesideVector[];
   vectors: Float32Array;
   dim: number;
@@ -198,6 +198,8 @@ export type RowAnswer = Schemas["RowAnswer"];
 export type RowsRequest = { filter?: string; after?: string; limit?: number; with_vectors?: boolean };
 /** Rows in their order; without `next`, the page is the last. */
 export type RowsAnswer = Schemas["RowList"];
+/** The systems that a table follows. */
+export type SourcesAnswer = Schemas["SourcesAnswer"];
 /** The outcome of a fold. */
 export type FoldAnswer = Schemas["FoldAnswer"];
 /** A table is not served any more. */

@@ -239,6 +239,18 @@ Object.assign(ASKED, {
     }
     assert.throws(() => put.putRows({ ...array, vectors: new Float64Array(200) }), TypeError);
   },
+  getSources: async () => {
+    const followed = await table("followed");
+    const row = { key: "a", vector: [1, 2] };
+    const first = await followed.putRows({ rows: [row], delete: ["b"] }, { sourcePosition: "postgres:0/10" });
+    assert.deepEqual((await followed.sources()).sources, [{ name: "postgres", position: "0/10" }]);
+    const ifPosition = `${first.version}/0`;
+    const late = await rejection(followed.putRows({ rows: [row] }, { ifPosition }));
+    assert.equal(late.code, "position_changed");
+    assert.equal((await rejection(followed.deleteRows({ filter: "key = a" }, { ifPosition }))).code, "position_changed");
+    assert.equal((await followed.row({ key: "a" }, { minPosition: "postgres:0/10" })).position, 1);
+    assert.throws(() => followed.putRows({ rows: [row] }, { sourcePosition: "a b:1" }), TypeError);
+  },
   getRow: async () => {
     const one = await table("one");
     for (const key of Object.keys(odd)) {
@@ -311,6 +323,7 @@ const NOT_ASKED = {
   getOpenApi: "for programs that make clients",
   deleteRows: "`/rows/delete` has the same answer",
   deleteRow: "as before",
+  postSources: "for followers",
 };
 
 test("every operation of openapi.yaml has a method, or a reason", () => {

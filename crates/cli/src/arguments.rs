@@ -297,7 +297,8 @@ pub struct PrepareArguments {
     /// Keep the texts, as the attribute that --text names
     #[arg(long, requires = "documents", help_heading = "Texts")]
     pub keep_text: bool,
-    /// Type of an attribute: text, list, integer, number, boolean or date-time; may be repeated
+    /// Type of an attribute: text, list, integer, number, boolean, date-time or stored; may be
+    /// repeated
     /// [default: as all of its values look]
     #[arg(long = "type", value_name = "NAME=TYPE", value_parser = given_type)]
     #[arg(requires = "attributes")]

@@ -244,6 +244,13 @@ impl Fault<'_> {
 
     fn no_command(&self, typed: &str) -> String {
         let meant = self.meant(ContextKind::SuggestedSubcommand);
+        if typed == "follow" && self.name == "kindred" {
+            return "`kindred follow`, which keeps a table equal to one of PostgreSQL, a topic of \
+                    Kafka or files, is part of the Python package: pip install \
+                    'kindred-vectors[postgres]' or [kafka] or [client], then run the `kindred` \
+                    that it installs, or python3 -m kindred.follow"
+                .to_owned();
+        }
         // `kindred frog`, but not `kindred help frog`.
         let is_first = self.arguments.get(1).is_some_and(|first| first == typed);
         let advice = match meant.is_empty() && is_first && self.name == "kindred" {

@@ -1,6 +1,7 @@
-//! Long work over a table whose rows change is about the rows of one position, or is refused.
+//! Long work over a table whose rows change is about the rows of one position.
 
 use std::fs;
+use std::io::Read;
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -9,7 +10,8 @@ use jobs::bulk::{self, BulkInput, BulkOptions, BulkOutput, BulkProgress, BulkWor
 use jobs::graph::{self, GraphOptions};
 use kindred::live::Live;
 use kindred::prepare::{Input, PrepareOptions, prepare_folder};
-use kindred::{Device, Error, Kindred, Options, Settings};
+use kindred::rows::Rows;
+use kindred::{Device, Error, Kindred, Model, Options, Settings};
 use model_store::changes::{ChangeOptions, Durability, Upsert};
 
 /// A table of three rows, of which `b` is deleted, and then `d` inserted.
@@ -68,15 +70,94 @@ fn arrays_have_the_rows_as_they_are() {
     }
 }
 
+/// An array of a graph's file, behind its head.
+fn array(file: &Path, name: &str) -> Vec<u8> {
+    let mut zip = zip::ZipArchive::new(fs::File::open(file).unwrap()).unwrap();
+    let mut bytes = Vec::new();
+    zip.by_name(name).unwrap().read_to_end(&mut bytes).unwrap();
+    let head = 10 + usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
+    bytes.split_off(head)
+}
+
+fn integers(file: &Path, name: &str) -> Vec<i64> {
+    array(file, name).as_chunks().0.iter().map(|bytes| i64::from_le_bytes(*bytes)).collect()
+}
+
+/// A vector with few values, so that many scores are equal; now and then zero.
+fn vector(seed: u64) -> [f32; 4] {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    [(); 4].map(|()| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        ((state >> 40) % 3) as f32 - 1.0
+    })
+}
+
 #[test]
-fn a_graph_is_refused() {
+fn a_graph_is_that_of_a_model_of_the_rows_that_live() {
     let scratch = tempfile::tempdir().unwrap();
-    let (kindred, out) = (changed(scratch.path()), scratch.path().join("graph.npz"));
-    let made = graph::make(&kindred, &out, &GraphOptions::default(), |_| ControlFlow::Continue(()));
-    let error = made.unwrap_err().to_string();
-    assert!(error.contains("without changes") && !out.exists(), "{error}");
-    // The engine was not asked, and still answers.
-    assert_eq!(kindred.nearest("a", Options::new().k(1)).wait().unwrap().neighbors[0].word, "d");
+    let prepared = |name: &str, rows: &[(String, [f32; 4])]| {
+        let line = |(key, [a, b, c, d]): &(String, [f32; 4])| format!("{key} {a} {b} {c} {d}\n");
+        let (text, folder) = (rows.iter().map(line).collect::<String>(), scratch.path().join(name));
+        let input = Input::Bytes { name, bytes: text.as_bytes() };
+        let go_on = &mut |_| ControlFlow::Continue(());
+        prepare_folder(input, &folder, &PrepareOptions::default(), go_on).unwrap();
+        folder
+    };
+    let settings = || Settings { device: Device::Cpu, threads: 1, ..Settings::default() };
+    let mut rows: Vec<(u32, (String, [f32; 4]))> =
+        (0..1500).map(|row| (row, (format!("w{row}"), vector(row.into())))).collect();
+    let every: Vec<_> = rows.iter().map(|(_, row)| row.clone()).collect();
+    let live = Live::open(&prepared("m", &every), ChangeOptions::default()).unwrap();
+    let kindred = Kindred::start_live(live.into(), settings()).unwrap();
+    for n in (0..1500_u32).step_by(7) {
+        let key = format!("w{n}");
+        rows.retain(|(_, (own, _))| *own != key);
+        if n % 3 == 0 {
+            delete(&kindred, &key);
+            continue;
+        }
+        // Replaced, it comes behind all others.
+        let (new, next) = (vector(u64::from(n) + 9999), kindred.at().unwrap().count() as u32);
+        put(&kindred, &key, &new);
+        rows.push((next, (key, new)));
+    }
+    let of_rows: Vec<_> = rows.iter().map(|(_, row)| row.clone()).collect();
+    let twin =
+        Kindred::start(Model::open(prepared("twin", &of_rows)).unwrap(), settings()).unwrap();
+    let filter = Some("NOT key IN [w1, w2, w700]".to_owned());
+    for (name, options) in [
+        ("all", GraphOptions { k: 5, ..GraphOptions::default() }),
+        ("first", GraphOptions { k: 9, first_rows: Some(1300), ..GraphOptions::default() }),
+        ("some", GraphOptions { k: 3, filter, min_score: Some(0.1), ..GraphOptions::default() }),
+    ] {
+        let [changed, same] = ["a", "b"].map(|end| scratch.path().join(format!("{name}{end}.npz")));
+        let made =
+            graph::make(&kindred, &changed, &options, |_| ControlFlow::Continue(())).unwrap();
+        let other = graph::make(&twin, &same, &options, |_| ControlFlow::Continue(())).unwrap();
+        assert_eq!((made.rows, made.edges), (other.rows, other.edges));
+        let position = kindred.at().unwrap().position();
+        assert_eq!((made.position, other.position), (Some(position), None));
+        assert_eq!(integers(&changed, "position.npy"), [position as i64]);
+        for array_name in ["indices.npy", "scores.npy"] {
+            assert_eq!(
+                array(&changed, array_name),
+                array(&same, array_name),
+                "{name} {array_name}"
+            );
+        }
+        let numbers: Vec<i64> =
+            rows.iter().take(made.rows as usize).map(|(number, _)| i64::from(*number)).collect();
+        assert_eq!(integers(&changed, "numbers.npy"), numbers);
+    }
+    // Rows that came after the work began are in no answer; and a stopped graph does not go on at
+    // another position.
+    let file = scratch.path().join("half.npz");
+    let options = GraphOptions { k: 2, ..GraphOptions::default() };
+    let stopped = graph::make(&kindred, &file, &options, |_| ControlFlow::Break(()));
+    assert!(stopped.is_err() && !file.exists());
+    put(&kindred, "later", &[1.0, 1.0, 1.0, 1.0]);
+    let other = graph::make(&kindred, &file, &options, |_| ControlFlow::Continue(()));
+    assert!(other.unwrap_err().to_string().contains("position"));
 }
 
 #[test]

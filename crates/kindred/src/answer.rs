@@ -6,7 +6,7 @@ use contract::Row;
 use encoders::TextTokens;
 use model_store::ModelStore;
 use model_store::changes::Snapshot;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::added::SubwordsOf;
@@ -60,6 +60,9 @@ pub struct Neighbor<'a> {
     /// With `with_vectors`: its vector, `[dim]`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vector: Option<Cow<'a, [f32]>>,
+    /// With `with_text`: its text, null where that is missing.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "present", default)]
+    pub text: Option<Value>,
     /// With `with_attributes`: its attributes by their names, null where a value is missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attributes: Option<Map<String, Value>>,
@@ -201,7 +204,7 @@ impl Classified {
 
 impl<'a> Answer<'a> {
     pub(crate) fn new(model: &'a dyn Rows, found: SearchResult, times: Times) -> Self {
-        let SearchResult { hits, with_vectors, attributes, notes, explanation } = found;
+        let SearchResult { hits, included, notes, explanation } = found;
         let base = model.base().table();
         let vector = |row: Row| match model.tail_row(row) {
             Some(tail) => tail.vector,
@@ -211,8 +214,12 @@ impl<'a> Answer<'a> {
             word: model.word(hit.row).into(),
             score: hit.score,
             row: model.number(hit.row),
-            vector: with_vectors.then(|| vector(hit.row).into()),
-            attributes: attributes.as_ref().map(|columns| attributes_of(model, hit.row, columns)),
+            vector: included.vectors.then(|| vector(hit.row).into()),
+            text: included.text.map(|column| json!(model.value(hit.row, usize::from(column)))),
+            attributes: included
+                .attributes
+                .as_ref()
+                .map(|columns| attributes_of(model, hit.row, columns)),
             terms: explanation.as_ref().map(|why| why.terms(model, hit.row)),
         });
         Self {
@@ -249,7 +256,6 @@ impl<'a> Answer<'a> {
     }
 }
 
-/// Some attributes of a row, by their columns.
 impl Ranks<'_> {
     /// The same, for those who do not keep the model.
     pub(crate) fn into_owned(self) -> Ranks<'static> {
@@ -269,18 +275,25 @@ impl Ranks<'_> {
 
 impl Neighbor<'_> {
     fn into_owned(self) -> Neighbor<'static> {
-        let Self { word, score, row, vector, attributes, terms } = self;
+        let Self { word, score, row, vector, text, attributes, terms } = self;
         Neighbor {
             word: Cow::Owned(word.into_owned()),
             score,
             row,
             vector: vector.map(|vector| Cow::Owned(vector.into_owned())),
+            text,
             attributes,
             terms: terms.map(|terms| terms.into_iter().map(Term::into_owned).collect()),
         }
     }
 }
 
+/// A field that is there, also if it is null.
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
+}
+
+/// Some attributes of a row, by their columns.
 fn attributes_of(model: &dyn Rows, row: Row, columns: &[usize]) -> Map<String, Value> {
     let all = model.columns();
     let each = columns.iter().filter(|&&column| column < all.len());

@@ -145,7 +145,7 @@ macro_rules! with_options {
             }
             distinct: String [nearest analogy _] {
                 values: Values::Text,
-                must_be: "an attribute of the model whose values are no lists",
+                must_be: "an attribute of the model that is no list and not stored",
                 flag: Some(Flag { long: "distinct", short: None, value: "ATTRIBUTE" }),
                 help: "Return only the best row of each value of an attribute",
             }
@@ -154,6 +154,12 @@ macro_rules! with_options {
                 must_be: "true or false",
                 flag: None,
                 help: "Include the vector of each neighbour",
+            }
+            with_text: bool [nearest analogy _] {
+                values: Values::Switch,
+                must_be: "true or false",
+                flag: Some(Flag { long: "with-text", short: None, value: "" }),
+                help: "Print the text of each neighbour, of documents that keep theirs",
             }
             with_attributes: $crate::WithAttributes [nearest analogy _] {
                 values: Values::Names { most: MAX_ATTRIBUTES },
@@ -371,6 +377,7 @@ impl Options {
         let distinct = self.distinct.as_ref().map(|_| true);
         let forms = [
             ("with_vectors", self.with_vectors),
+            ("with_text", self.with_text),
             ("with_attributes", with_attributes),
             ("fold_case", self.fold_case),
             ("distinct", distinct),

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 pub use encoders::prepare_folder;
 use encoders::{RowsAre, StaticModel, TextEncoder, text_encoder, words_of};
+use model_store::attributes::AttributeType;
 pub use model_store::prepare::*;
 use model_store::{ModelError, ModelStore, NewEncoder};
 
@@ -33,6 +34,18 @@ pub fn document_attributes<'a>(
         )),
         (Some(path), _) => Ok(Some((path, WantedFields::All))),
     }
+}
+
+/// The types of attributes with that of a kept text, which is stored unless another is given.
+pub fn with_kept_text(
+    mut types: Vec<(String, AttributeType)>,
+    text: &str,
+    keep_text: bool,
+) -> Vec<(String, AttributeType)> {
+    if keep_text && types.iter().all(|(name, _)| name != text) {
+        types.push((text.to_owned(), AttributeType::Stored));
+    }
+    types
 }
 
 /// The encoder of documents.

@@ -7,7 +7,7 @@ use std::{fmt, io};
 use contract::{Metric, Row, RowBitmap, RowSet, TableRows as _};
 use model_store::ModelStore;
 use model_store::attributes::{Attributes, Column, Value};
-use model_store::changes::{RowJson, Snapshot, TableAt, TailRow};
+use model_store::changes::{RowJson, Snapshot, Sources, TableAt, TailRow};
 
 use crate::added::{AddedWords, AllRows};
 use crate::filter::{FilterError, TailFilters};
@@ -256,6 +256,11 @@ impl AtPosition {
     /// The position.
     pub fn position(&self) -> u64 {
         self.snapshot.position()
+    }
+
+    /// The positions that it has reached of the systems that it follows.
+    pub fn sources(&self) -> &Sources {
+        self.snapshot.sources()
     }
 
     /// Whether its rows are others than those of its base.

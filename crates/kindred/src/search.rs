@@ -2,12 +2,11 @@
 //! neighbours among the hits needs.
 
 use std::mem;
-use std::sync::Arc;
 
 use contract::{FullPassQuery, Hit, Query};
 
 use crate::asking::{Asking, Times};
-use crate::question::{Explanation, Next, Notes, Pick, Prepared};
+use crate::question::{Explanation, Included, Next, Notes, Pick, Prepared};
 use crate::queue::SubmitError;
 use crate::rows::Rows;
 
@@ -16,10 +15,8 @@ use crate::rows::Rows;
 pub struct SearchResult {
     /// The neighbours, best first.
     pub hits: Vec<Hit>,
-    /// Whether the answer has each neighbour's vector.
-    pub with_vectors: bool,
-    /// The columns of the attributes that the answer has of each neighbour.
-    pub attributes: Option<Arc<[usize]>>,
+    /// The parts of each neighbour in the answer.
+    pub included: Included,
     /// What the answer says of the words that were asked for.
     pub notes: Notes,
     /// What explains the scores, if that was asked for.
@@ -58,15 +55,14 @@ impl Search {
         let (mut searches, mut all_ranks, mut picking) = (Vec::new(), Vec::new(), Vec::new());
         let mut found = Vec::with_capacity(prepared.len());
         for (index, prepared) in prepared.into_iter().enumerate() {
-            let Prepared { query, with_vectors, attributes, notes, pick, explanation, ranks } =
-                prepared;
+            let Prepared { query, included, notes, pick, explanation, ranks } = prepared;
             if let Some(pick) = pick {
                 picking.push(Picking { index, query: query.clone(), pick: *pick });
             }
             searches.push((index, query));
             all_ranks.extend(ranks.map(|ranks| (index, *ranks)));
             let hits = Vec::new();
-            found.push(SearchResult { hits, with_vectors, attributes, notes, explanation });
+            found.push(SearchResult { hits, included, notes, explanation });
         }
         let (ranks, full_passes) = (all_ranks, Vec::new());
         Self { searches, ranks, full_passes, picking, found, times: None }

@@ -243,7 +243,7 @@ fn what_is_wrong_with_a_page_or_an_attribute_is_said_with_the_cure() {
         (error.code(), error.to_string())
     };
     let distinct = |name: &str| Options::new().distinct(name.to_owned());
-    let known = "`distinct` must be an attribute whose values are no lists (`brand`)";
+    let known = "`distinct` must be an attribute that is no list and not stored (`brand`)";
     for (options, code, expected) in [
         (
             Options::new().offset(991),
@@ -278,7 +278,7 @@ fn what_is_wrong_with_a_page_or_an_attribute_is_said_with_the_cure() {
     ] {
         assert_eq!(said(&kindred, options), (code, expected));
     }
-    let none = "`distinct` must be an attribute whose values are no lists (the model has none), not \
+    let none = "`distinct` must be an attribute that is no list and not stored (the model has none), not \
                 `brand`";
     assert_eq!(said(&of(plain), distinct("brand")), ("invalid_value", none.to_owned()));
     let fine = kindred.nearest("a", Options::new().k(1).offset(999)).wait().unwrap();

@@ -145,6 +145,15 @@ pub enum ModelError {
     /// The caller cancelled it. Nothing was left behind.
     #[error("stopped; nothing was written: the same command begins anew")]
     Cancelled,
+    /// The caller cancelled it, and vectors that are made were kept.
+    #[error(
+        "stopped; {} keeps the vectors that are made: the same command goes on from there",
+        .path.display()
+    )]
+    CancelledHalf {
+        /// The file with them.
+        path: PathBuf,
+    },
 }
 
 impl ModelError {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use contract::Row;
 use contract::classifier::{Classifier, Convolution, Layer};
+use model_store::attributes::AttributeType;
 use model_store::head::{
     Cut, Description, ExpanderDescription, ExpanderWeights, FASTTEXT_FILE, FastTextDescription,
     HEAD_FILE, HEAD_VERSION, HeadKind, MadeFor, Parts, Probabilities, TermsFrom, Tokeniser, Tokens,
@@ -281,10 +282,12 @@ fn the_base_of_a_fold_has_the_metadata_that_its_format_lists() {
 fn a_folder_of_attributes_has_the_files_that_its_format_lists() {
     let scratch = tempfile::tempdir().unwrap();
     let path = scratch.path().join("attributes.jsonl");
-    let line =
-        r#"{"t": "x", "l": ["y"], "i": 1, "n": 0.5, "b": true, "d": "1970-01-01T00:00:00Z"}"#;
+    let line = r#"{"t": "x", "l": ["y"], "i": 1, "n": 0.5, "b": true, "d": "1970-01-01T00:00:00Z",
+        "s": "z"}"#
+        .replace('\n', "");
     fs::write(&path, format!("{line}\n{{}}\n")).unwrap();
-    let attributes = Some(AttributesFile { path, ..AttributesFile::default() });
+    let types = vec![("s".to_owned(), AttributeType::Stored)];
+    let attributes = Some(AttributesFile { path, types, ..AttributesFile::default() });
     let options = PrepareOptions { attributes, ..PrepareOptions::default() };
     let input = model_store::prepare::Input::Bytes { name: "m", bytes: b"a 1 2\nb 3 4\n" };
     let files = prepare_in_memory(input, &options).unwrap().attributes.unwrap();

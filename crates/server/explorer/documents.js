@@ -42,10 +42,12 @@ export async function find(question, signal) {
 }
 
 /**
- * The attribute with the documents' own texts: of those that hardly repeat, the one with the longest texts here.
- * Nothing names it. If the texts are not kept, a title does well in their place.
+ * The attribute with the documents' own texts: one that is stored, or else, of those that hardly repeat, the one with the
+ * longest texts here. If the texts are not kept, a title does well in their place.
  */
 function keptText(hits, attributes, about) {
+  const stored = attributes.find(({ type }) => type === "stored");
+  if (stored) return stored.name;
   const isOwn = ({ type, distinct, missing = 0 }) => type === "text" && (distinct === undefined || 2 * distinct > about.rows - missing);
   const length = (name) => hits.reduce((sum, { attributes }) => sum + (attributes[name]?.length ?? 0), 0);
   const names = attributes.filter(isOwn).map(({ name }) => name);

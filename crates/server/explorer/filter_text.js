@@ -8,6 +8,7 @@ const ORDERED = ["<", "<=", ">", ">=", "=", "!=", "EXISTS", "IS NULL"];
 const OF_TEXTS = ["=", "!=", "IN [", "NOT IN [", "STARTS WITH", "EXISTS", "IS NULL"];
 const OPERATORS = {
   text: OF_TEXTS, list: OF_TEXTS, integer: ORDERED, number: ORDERED, "date-time": ORDERED, boolean: ["=", "!=", "EXISTS", "IS NULL"],
+  stored: ["EXISTS", "IS NULL"],
   key: ["=", "!=", "IN [", "NOT IN ["],
 };
 

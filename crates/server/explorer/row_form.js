@@ -25,6 +25,7 @@ export function numbersIn(text) {
 /** A value of an attribute as it is typed; throws what is expected instead. */
 const READ = {
   text: (typed) => typed,
+  stored: (typed) => typed,
   list: (typed) => {
     if (typed.trim().startsWith("[")) {
       try {
@@ -89,7 +90,7 @@ const plain = { type: "text", spellcheck: "false", autocapitalize: "none", autoc
 function attributeField({ name, type }, value) {
   const typed = typedOf(value, type);
   const isLong =
-    type === "list" || (type === "text" && (/[\r\n]/.test(typed) || typed.length > 80));
+    ["list", "stored"].includes(type) || (type === "text" && (/[\r\n]/.test(typed) || typed.length > 80));
   const choices = ["", "true", "false"].map((text) =>
     make("option", { value: text }, text || "missing"),
   );

@@ -7,7 +7,7 @@ import { count, make } from "./dom.js";
 import { go } from "./form.js";
 import { described, isDefault, loadModels } from "./model.js";
 
-const TYPES = ["text", "list", "integer", "number", "boolean", "date-time"];
+const TYPES = ["text", "list", "integer", "number", "boolean", "date-time", "stored"];
 const NAME = "[A-Za-z0-9][A-Za-z0-9._\\-]{0,63}";
 
 /** A service without tables: how one is made. */

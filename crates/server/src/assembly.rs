@@ -112,6 +112,8 @@ impl Assembly {
         let timeouts = Timeouts {
             request: Duration::from_millis(config.request_timeout_ms),
             body_read: Duration::from_millis(config.body_read_timeout_ms),
+            lag: NonZeroU64::new(config.max_lag_seconds)
+                .map(|seconds| Duration::from_secs(seconds.get())),
         };
         let access_log = AccessLog {
             one_in: NonZeroU64::new(config.access_log_one_in),

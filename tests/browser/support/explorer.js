@@ -60,6 +60,10 @@ export async function explorer(settings = []) {
   async function open(address = "", { at = `${service.url}/`, waits = true, failing = null, calls = null, before, ...options } = {}) {
     const context = await browser.newContext({ viewport: { width: 1440, height: 1000 }, reducedMotion: "reduce", ...options });
     context.setDefaultTimeout(PATIENCE_MS);
+    await context.addInitScript(() => {
+      window.addressShown = location.hash;
+      addEventListener("hashchange", () => (window.addressShown = location.hash));
+    });
     const page = await context.newPage();
     const faults = [];
     pages.push({ context, faults });
@@ -82,9 +86,12 @@ export async function explorer(settings = []) {
   return { service, browser, open };
 }
 
-/** Waits until nothing is asked any more. */
-export const settled = (page) =>
-  page.waitForFunction(() => !document.body.classList.contains("busy"), null, { polling: 50 });
+/** Waits until nothing is asked any more. An address changes a moment before the page is told of it. */
+export const settled = (page) => {
+  const isSettled = () =>
+    location.hash === (window.addressShown ?? location.hash) && !document.body.classList.contains("busy");
+  return page.waitForFunction(isSettled, null, { polling: 50 });
+};
 
 /** Goes to another address of the same page, and waits until nothing is on its way: much cheaper than a new page. */
 export async function goTo(page, hash) {

@@ -104,7 +104,7 @@ def create_table(
         path: the folder to make.
         dim: components of each vector.
         metric: ``cosine``, or ``dot`` for the dot product.
-        attributes: types by names: ``text``, ``list``, ``integer``, ``number``, ``boolean`` or ``date-time``.
+        attributes: types by names: ``text``, ``list``, ``integer``, ``number``, ``boolean``, ``date-time`` or ``stored``.
         device, threads: as of `open`.
 
     Raises:
@@ -207,7 +207,7 @@ def prepare(
             order, also for rows that are skipped, or joined by ``key``.
         key: the column of ``attributes`` with the word of a row. Rows without a line have no values. With ``encoder`` or ``vectors``,
             also the column of ``source`` that becomes the row's word; by default the number of the text, from 1.
-        types: the types of attributes by their names: ``text``, ``list``, ``integer``, ``number``, ``boolean`` or ``date-time``; those
+        types: the types of attributes by their names: ``text``, ``list``, ``integer``, ``number``, ``boolean``, ``date-time`` or ``stored``; those
             of all others are told by their values.
         encoder: the folder of a static model, or a model folder, by whose words: the new model's rows are the texts of ``source``.
         vectors: instead, the array (.npy, two dimensions) of the vectors of the texts of ``source``, whose row n belongs to text n. The model

@@ -9,7 +9,12 @@ from pathlib import Path
 
 
 def main() -> None:
-    """Becomes the program, with the same arguments; on Windows, where a process can't, starts it and waits."""
+    """Becomes the program, with the same arguments; on Windows, where a process can't, starts it and waits. ``follow`` is part of this
+    package instead."""
+    if sys.argv[1:2] == ["follow"]:
+        from .follow._cli import main as follow
+
+        follow(sys.argv[2:])
     program = Path(__file__).parent / "bin" / "kindred"
     if not program.is_file():
         sys.exit(

@@ -73,10 +73,14 @@ def _plain(value: Any) -> Any:
     raise InvalidValueError(f"a {type(value).__name__} has no form in JSON; convert it to a text or a number")
 
 
+# Made once: `json.dumps` makes one for each row.
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=_plain)
+
+
 def to_json(value: Any) -> bytes:
     """A value as JSON."""
     try:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False, default=_plain).encode()
+        return _ENCODER.encode(value).encode()
     except UnicodeEncodeError:
         raise InvalidValueError("a text has a lone surrogate, which is no character") from None
     except ValueError:

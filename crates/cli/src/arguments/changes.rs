@@ -11,7 +11,7 @@ use super::values::{given_type, one_of, whole};
 
 const CREATE_EXAMPLES: &str = "\
 The folder has no rows until some are put. Dimension, metric, and names and types of the attributes stay as they are given here. \
-Types: text, list (of texts), integer, number, boolean, date-time.
+Types: text, list (of texts), integer, number, boolean, date-time, stored (a text for display).
 
 Examples:
   kindred create models/products --dim 384 --attribute price=number --attribute tags=list

@@ -1,5 +1,6 @@
 //! `kindred changes`: the logs of a table whose rows change.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write as _};
 use std::path::Path;
 
@@ -78,6 +79,9 @@ struct BatchLine<'a> {
     position: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     idempotency_key: Option<&'a str>,
+    /// Positions of systems that the table follows.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    sources: BTreeMap<String, String>,
     upserts: Vec<serde_json::Value>,
     deletes: Vec<&'a str>,
 }
@@ -104,9 +108,13 @@ fn write_batch(batch: &LoggedBatch<'_>, out: &mut impl io::Write) -> io::Result<
         upserts.push(serde_json::to_value(row)?);
         Ok::<_, io::Error>(())
     })?;
+    let sources = batch.sources();
+    let forgotten = sources.forgotten().map(|name| (name.to_owned(), "-".to_owned()));
+    let positions = sources.iter().map(|(name, at)| (name.to_owned(), at.to_string()));
     let line = BatchLine {
         position: batch.position,
         idempotency_key: batch.request_key(),
+        sources: positions.chain(forgotten).collect(),
         upserts,
         deletes: batch.deleted().collect(),
     };

@@ -5,7 +5,7 @@ use jobs::graph::{self, GraphOptions, GraphProgress, GraphSummary, check_file};
 
 use super::long_work::{LongWork, report, resumed};
 use super::progress::{Display, Step, counted};
-use super::{CommandError, heading, model_of};
+use super::{CommandError, changed_model_of, heading};
 use crate::arguments::GraphArguments;
 
 /// Slots of the queue for a job in flight, four for each row of a full job: a caller gets half of
@@ -20,7 +20,7 @@ const KEPT: &str =
 pub(super) fn graph(arguments: &GraphArguments) -> Result<(), CommandError> {
     // Before the engine is made, which may take long.
     check_file(&arguments.out, arguments.replace)?;
-    let model = model_of(&arguments.model)?.model;
+    let (one, live) = changed_model_of(&arguments.model)?;
     let options = GraphOptions {
         k: arguments.k,
         first_rows: arguments.first_rows.map(|rows| rows.get()),
@@ -29,7 +29,8 @@ pub(super) fn graph(arguments: &GraphArguments) -> Result<(), CommandError> {
         replace: arguments.replace,
         ..GraphOptions::default()
     };
-    let work = LongWork::start((&model, None), &arguments.devices, SLOTS_PER_JOB, KEPT)?;
+    let work =
+        LongWork::start((&one.model, live.as_ref()), &arguments.devices, SLOTS_PER_JOB, KEPT)?;
     let options = GraphOptions { jobs: LongWork::jobs(&work.kindred, options.jobs), ..options };
     let (mut display, mut is_first) = (Display::new(), true);
     let made = graph::make(&work.kindred, &arguments.out, &options, |progress| {

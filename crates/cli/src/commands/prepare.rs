@@ -10,7 +10,7 @@ use kindred::contract::Metric;
 use kindred::prepare::{
     AttributesFile, DocumentEncoder, DocumentFields, DocumentVectors, Frequencies, Input,
     PrepareOptions, Progress, Summary, WantedFields, document_attributes, prepare_documents,
-    prepare_folder,
+    prepare_folder, with_kept_text,
 };
 
 use super::download::Downloaded;
@@ -108,7 +108,7 @@ fn attributes_of(
     Ok(file.map_err(CommandError::Usage)?.map(|(path, fields)| AttributesFile {
         path: path.to_owned(),
         key: key.clone(),
-        types: arguments.types.clone(),
+        types: with_kept_text(arguments.types.clone(), text, *keep_text),
         fields,
         parquet: jobs::attributes::PARQUET,
     }))
@@ -147,6 +147,9 @@ fn print_summary(
         HumanBytes(summary.provenance.source_bytes),
         summary.provenance.source_format,
     )?;
+    if summary.resumed > 0 {
+        say!("{} were encoded before", counted(summary.resumed, "document"))?;
+    }
     say!(
         "skipped {} and {}",
         counted(summary.provenance.bad_rows_skipped, "invalid row"),

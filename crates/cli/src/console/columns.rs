@@ -15,8 +15,8 @@ type Question<'a> = (&'a str, Option<u64>);
 
 impl Form {
     /// Prints a line for each neighbour: the question, if there may be several, the word, its score
-    /// and its row; attributes that are wanted as a JSON object; with an explanation, also what each
-    /// word contributes.
+    /// and its row; its text, if that is wanted; attributes that are wanted as a JSON object; with
+    /// an explanation, also what each word contributes.
     pub(super) fn columns_of_neighbors(
         self,
         out: &mut dyn Write,
@@ -25,11 +25,12 @@ impl Form {
     ) -> io::Result<()> {
         for neighbor in &answer.neighbors {
             let (score, row) = (neighbor.score.to_string(), neighbor.row.to_string());
+            let text = neighbor.text.as_ref().map(|text| text.as_str().unwrap_or_default());
             let attributes = neighbor.attributes.as_ref();
             let attributes = attributes.map(|all| serde_json::json!(all).to_string());
             let terms = neighbor.terms.as_deref().map(terms_in_words);
             let [word, attributes] = [Some(&*neighbor.word), attributes.as_deref()];
-            let columns = [word, Some(&*score), Some(&*row), attributes, terms.as_deref()];
+            let columns = [word, Some(&*score), Some(&*row), text, attributes, terms.as_deref()];
             write_columns(out, question, columns)?;
         }
         let (_, line) = question;

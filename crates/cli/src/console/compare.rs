@@ -50,6 +50,7 @@ mod tests {
             score,
             row,
             vector: None,
+            text: None,
             attributes: None,
             terms: None,
         });

@@ -1,5 +1,6 @@
 //! Prints answers: aligned columns for people, JSON or tab-separated columns for scripts.
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 
 use indicatif::HumanCount;
@@ -120,6 +121,9 @@ impl Form {
         for (start, neighbor) in ranking.iter().zip(&answer.neighbors) {
             let (row, bar) = (neighbor.row, bar(neighbor.score / longest));
             writeln!(out, "{start}  row {row:<7}  {}", self.coloured(CYAN, &bar))?;
+            if let Some(text) = neighbor.text.as_ref().and_then(Value::as_str) {
+                writeln!(out, "      {}", escaped(&start_of(text)))?;
+            }
             if let Some(attributes) = &neighbor.attributes {
                 writeln!(out, "      {}", self.coloured(DIM, &in_words(attributes)))?;
             }
@@ -392,6 +396,16 @@ fn comparison_as_json(comparison: &Comparison) -> Value {
 /// Rounds milliseconds to whole microseconds: more digits mean nothing.
 fn to_microseconds(milliseconds: f64) -> f64 {
     (milliseconds * 1e3).round() / 1e3
+}
+
+/// The start of a text, which is told from a whole one by its end.
+fn start_of(text: &str) -> Cow<'_, str> {
+    /// Characters of three usual lines of a terminal.
+    const MOST: usize = 240;
+    match text.char_indices().nth(MOST) {
+        None => Cow::Borrowed(text),
+        Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
+    }
 }
 
 #[cfg(test)]

@@ -87,6 +87,7 @@ fn other_faults_name_the_argument_and_the_cure() {
         ),
         (&["nearst", "a"], "`kindred` has no command `nearst`; did you mean nearest?"),
         (&["frog"], "`kindred` has no command `frog`; to look up a word: kindred nearest WORD\n"),
+        (&["follow", "postgres://host/db"], "pip install 'kindred-vectors[postgres]'"),
         (&["help", "frog"], "`kindred` has no command `frog`\n"),
         (
             &["prepare", "in.txt", "model"],

@@ -1,7 +1,7 @@
 //! The GPU: which one, and what it can do.
 
 use cust::CudaApiVersion;
-use cust::context::Context;
+use cust::context::{Context, CurrentContext};
 use cust::device::{Device, DeviceAttribute};
 use cust::error::CudaError;
 use cust::stream::{Stream, StreamFlags};
@@ -44,11 +44,23 @@ impl<T> Doing<T> for Result<T, CudaError> {
     }
 }
 
-/// A stream that does not wait for the default stream.
+/// A stream for passes. It does not wait for the default stream, and its kernels go before those of
+/// [background streams](new_background_stream).
 ///
 /// # Errors
 /// If the driver refuses.
 pub fn new_stream() -> Result<Stream, GpuError> {
+    let priorities = CurrentContext::get_stream_priority_range().doing("asking for priorities")?;
+    let first = Some(priorities.greatest);
+    Stream::new(StreamFlags::NON_BLOCKING, first).doing("making a stream")
+}
+
+/// A stream for background work, such as the upload of a table beside the passes of another engine
+/// on the same device. A running block is not interrupted, so its kernels have short blocks.
+///
+/// # Errors
+/// If the driver refuses.
+pub fn new_background_stream() -> Result<Stream, GpuError> {
     Stream::new(StreamFlags::NON_BLOCKING, None).doing("making a stream")
 }
 
@@ -124,7 +136,7 @@ impl Gpu {
     /// # Errors
     /// If the driver refuses.
     pub fn make_current(&self) -> Result<(), GpuError> {
-        cust::context::CurrentContext::set_current(&self.context).doing("making the GPU current")
+        CurrentContext::set_current(&self.context).doing("making the GPU current")
     }
 }
 

@@ -10,7 +10,7 @@ use contract::Staging;
 use cust::stream::Stream;
 use cust_raw::CUresult;
 
-use super::device::{Doing, new_stream};
+use super::device::{Doing, new_background_stream};
 use super::raw::check;
 use crate::GpuError;
 use crate::abi::{DevicePointer, DevicePointerMut};
@@ -307,7 +307,7 @@ fn in_own_stream(
     doing: &'static str,
     start: impl FnOnce(&Stream) -> CUresult,
 ) -> Result<(), GpuError> {
-    let stream = new_stream()?;
+    let stream = new_background_stream()?;
     let started = check(start(&stream), doing);
     started.and(stream.synchronize().doing(doing))
 }

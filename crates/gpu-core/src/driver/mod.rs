@@ -21,7 +21,7 @@ pub(crate) use copies::start_clearing;
 #[doc(hidden)]
 pub use copies::{start_download, start_upload};
 #[doc(hidden)]
-pub use device::{Doing, new_stream};
+pub use device::{Doing, new_background_stream, new_stream};
 pub use device::{Gpu, count};
 #[doc(hidden)]
 pub use entries::Entry;

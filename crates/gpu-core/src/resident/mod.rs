@@ -19,7 +19,7 @@ use cust::stream::Stream;
 
 use crate::GpuError;
 use crate::abi::DevicePointer;
-use crate::driver::{Array, Gpu, new_stream};
+use crate::driver::{Array, Gpu, new_background_stream};
 
 pub(crate) use abi::{
     CHUNK_BYTES, CHUNK4, CHUNK8, LiftView, Metric, NOT_A_ROW, TILE_ROWS, TableView, TileScale,
@@ -138,7 +138,8 @@ impl Resident {
         (derived, room): (Derived, usize),
         progress: impl FnMut(u64),
     ) -> Result<Self, GpuError> {
-        let stream: Stream = new_stream()?;
+        // A table of a reload or a fold is uploaded while another one is searched.
+        let stream: Stream = new_background_stream()?;
         let table = of.table();
         let (rows, dim) = (table.rows(), table.dim());
         let components = match beside.filter(|beside| beside.has_components(&table)) {

@@ -15,6 +15,9 @@ use crate::GpuError;
 use crate::abi::DevicePointerMut;
 use crate::driver::{Array, Doing, Kernel, Modules, Shape};
 
+/// Tiles that are rounded together.
+const TILES_TOGETHER: usize = 1024;
+
 /// The kernels that round rows.
 #[derive(Debug)]
 pub(crate) struct Rounding {
@@ -74,7 +77,9 @@ impl Rounding {
     ) -> Result<(), GpuError> {
         let rows = table.rows as usize;
         assert!(peaks.len() >= rows && longest_square.is_none_or(|square| !square.is_empty()));
-        let shape = Shape::grid(rows.min(1 << 16), 1).shared(shared_bytes(lift.dim as usize).0);
+        // Each block adds to the largest square, so that fewer are faster.
+        let most_blocks = if longest_square.is_some() { 1 << 16 } else { 1 << 22 };
+        let shape = Shape::grid(rows.min(most_blocks), 1).shared(shared_bytes(lift.dim as usize).0);
         let longest_square = longest_square.map_or(DevicePointerMut::NULL, Array::pointer_mut);
         let params = RowPeaksParams { table, lift, peaks: peaks.pointer_mut(), longest_square };
         // SAFETY: blocks take rows in turn, so any grid is valid; `peaks` has a value for each row;
@@ -197,9 +202,14 @@ pub(super) fn quantise(
     };
     let (slots, used) = (RefCell::new(slots), Cell::new(used));
     let quantised = Quantised { tiles: used, slots, slot_rows, int8, scales, int4 };
-    // SAFETY: the tables are made here, for `tiles` tiles of this many chunks; the stream is
-    // synchronised before anything is dropped.
-    unsafe { rounding.round(of, &peaks, &quantised, stream)? };
+    // In blocks of a row each, where those of a tile take milliseconds. Empty slots are zeros.
+    let residuals = Array::zeroed(2 * TILE_ROWS * TILES_TOGETHER.min(tiles))?;
+    for first in (0..tiles).step_by(TILES_TOGETHER) {
+        let some = first..tiles.min(first + TILES_TOGETHER);
+        // SAFETY: the tables are made here, for `tiles` tiles of this many chunks; the stream is
+        // synchronised before anything is dropped.
+        unsafe { rounding.round_tiles(of, &peaks, &quantised, some, &residuals, stream)? };
+    }
     stream.synchronize().doing("quantising the table")?;
     Ok(Some(quantised))
 }

@@ -3,18 +3,18 @@
 
 use std::ops::Range;
 
-use contract::{Filter, Hit, Query, QueryVector, Row, RowSet};
-use model_store::ModelStore;
+use contract::{Filter, Hit, Query, QueryVector, RowSet};
 
 use super::Identity;
 use super::journal::WrittenRange;
+use super::live_rows::LiveRows;
 use super::tables::{Table, Tables};
 use crate::cancellation::Interrupted;
 use crate::requests::{Searches, has_neighbours};
 
 /// How a thread asks.
 pub(super) struct Asker<'s, 'a> {
-    pub(super) model: &'s ModelStore,
+    pub(super) rows: &'s LiveRows<'a>,
     /// The rows that may be neighbours.
     pub(super) within: &'s RowSet,
     pub(super) tables: &'s Tables,
@@ -43,12 +43,12 @@ impl Buffers {
     }
 
     /// The neighbours of a row, which has this place in its range.
-    fn put(&mut self, place: usize, k: usize, hits: &[Hit]) {
+    fn put(&mut self, place: usize, k: usize, hits: &[Hit], live: &LiveRows<'_>) {
         let of_row = place * k * 8..(place + 1) * k * 8;
         let indices = self.indices[of_row.clone()].as_chunks_mut::<8>().0;
         let scores = self.scores[of_row].as_chunks_mut::<8>().0;
         for ((hit, index), score) in hits.iter().zip(indices).zip(scores) {
-            *index = i64::from(hit.row.0).to_le_bytes();
+            *index = i64::from(live.place(hit.row)).to_le_bytes();
             *score = hit.score.to_le_bytes();
         }
         self.edges += hits.len().min(k) as u64;
@@ -58,18 +58,18 @@ impl Buffers {
 impl Asker<'_, '_> {
     /// Asks for a range, and writes its answers where they belong.
     pub(super) fn ask(&mut self, range: u64) -> Result<WrittenRange, Interrupted> {
-        let Self { model, within, tables, searches, buffers } = self;
+        let Self { rows: live, within, tables, searches, buffers } = self;
         let identity = &tables.identity;
         let (rows, k) = (identity.range(range), identity.k as usize);
         let first = rows.start;
         buffers.clear((rows.end - first) as usize, k);
         let put = |some: Range<u64>, answers: &[Vec<Hit>]| {
-            let with_answers = some.filter(|&row| has_neighbours(*model, Row(row as u32)));
-            for (row, hits) in with_answers.zip(answers) {
-                buffers.put((row - first) as usize, k, hits);
+            let with_answers = some.filter(|&place| has_neighbours(live.rows(), live.row(place)));
+            for (place, hits) in with_answers.zip(answers) {
+                buffers.put((place - first) as usize, k, hits, live);
             }
         };
-        searches.all(rows, |some| Ok(queries(model, identity, within, some)), put)?;
+        searches.all(rows, |some| Ok(queries(live, identity, within, some)), put)?;
         let indices = tables.write(Table::Indices, first, &buffers.indices)?;
         let scores = tables.write(Table::Scores, first, &buffers.scores)?;
         Ok(WrittenRange { number: range, edges: buffers.edges, checksums: [indices, scores] })
@@ -78,22 +78,16 @@ impl Asker<'_, '_> {
 
 /// The queries of the rows that can be asked for.
 fn queries(
-    model: &ModelStore,
+    live: &LiveRows<'_>,
     identity: &Identity,
     within: &RowSet,
-    rows: Range<u64>,
+    places: Range<u64>,
 ) -> Vec<Query> {
-    let table = model.table();
-    let Identity { k, min_score, rows: first_rows, .. } = *identity;
-    let is_part = first_rows < table.rows() as u64;
-    let mut queries = Vec::with_capacity((rows.end - rows.start) as usize);
-    queries.extend(rows.map(|row| Row(row as u32)).filter_map(|row| {
-        let limit = is_part.then_some(first_rows as u32);
-        let filter = Filter {
-            rows: within.clone().limited(limit).less(vec![row]),
-            min_score,
-            max_score: None,
-        };
+    let table = live.rows().table();
+    let Identity { k, min_score, .. } = *identity;
+    let mut queries = Vec::with_capacity((places.end - places.start) as usize);
+    queries.extend(places.map(|place| live.row(place)).filter_map(|row| {
+        let filter = Filter { rows: within.clone().less(vec![row]), min_score, max_score: None };
         // The only fault that a row of the table can have is that it is zero.
         Query::new(&table, QueryVector::Row(row), k as usize, filter).ok()
     }));

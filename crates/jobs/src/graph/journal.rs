@@ -33,6 +33,7 @@ mod tests {
 
     fn journal() -> (Description, Vec<WrittenRange>, String) {
         let identity = Identity {
+            position: None,
             format: 1,
             model: "a \"quoted\"\nname".into(),
             version: "7fbc8351f31644a7".into(),

@@ -7,6 +7,7 @@
 
 mod ask;
 mod journal;
+mod live_rows;
 mod npz;
 #[cfg(feature = "parquet")]
 mod parquet;
@@ -21,7 +22,6 @@ use std::time::Instant;
 use contract::RowSet;
 use kindred::Kindred;
 use kindred::options::MAX_K;
-use model_store::ModelStore;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -31,13 +31,15 @@ use crate::journal::{Description, check_free};
 use crate::requests::Searches;
 use crate::run::{self, Keep};
 use ask::{Asker, Buffers};
+use live_rows::LiveRows;
 use partial::PartialGraph;
 
 /// The form of the file of a graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GraphFormat {
     /// NumPy's arrays, stored in a zip: `indices` int64 `[rows, k]`, `scores` float64 `[rows, k]`,
-    /// `k`, `model`, `version`, `metric`.
+    /// `k`, `model`, `version`, `metric`; of a table that changes, also `position` and `numbers`
+    /// int64 `[rows]`, the numbers that answers have for the rows.
     Npz,
     /// Apache Parquet: a line for each edge. Only in builds with the feature `parquet`.
     Parquet,
@@ -90,6 +92,9 @@ pub struct GraphSummary {
     pub model: String,
     /// The version of its content.
     pub version: String,
+    /// The position of the rows, of a table that changes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub position: Option<u64>,
     /// Number of rows.
     pub rows: u64,
     /// Neighbours of each row, at most.
@@ -111,6 +116,9 @@ struct Identity {
     format: u32,
     model: String,
     version: String,
+    /// Of a table that changes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    position: Option<u64>,
     metric: String,
     rows: u64,
     k: u64,
@@ -124,7 +132,7 @@ struct Identity {
 impl Identity {
     const FORMAT: u32 = 3;
 
-    fn new(model: &ModelStore, options: &GraphOptions) -> Result<Self, JobError> {
+    fn new(live: &LiveRows<'_>, options: &GraphOptions) -> Result<Self, JobError> {
         /// The most rows of a range: one pass of a GPU.
         const ROWS_PER_RANGE: u64 = 1024;
         /// The most neighbours of a range, so that its answers take little memory.
@@ -141,12 +149,17 @@ impl Identity {
         if let Some((_, must_be)) = must_be.into_iter().find(|(is_wrong, _)| *is_wrong) {
             return Err(JobError::Refused(must_be.to_owned()));
         }
+        let (model, count) = (live.rows(), live.count());
+        if count == 0 {
+            return Err(JobError::Refused("the table has no rows".to_owned()));
+        }
         Ok(Self {
             format: Self::FORMAT,
-            model: model.name().to_owned(),
+            model: model.base().name().to_owned(),
             version: model.version().to_owned(),
-            metric: model.table().metric().name().to_owned(),
-            rows: options.first_rows.map_or(model.rows(), |first| first.min(model.rows())) as u64,
+            position: model.snapshot().map(|snapshot| snapshot.position()),
+            metric: model.metric().name().to_owned(),
+            rows: options.first_rows.map_or(count, |first| first.min(count)) as u64,
             k,
             min_score: options.min_score,
             filter: options.filter.clone(),
@@ -226,46 +239,54 @@ pub fn make(
 ) -> Result<GraphSummary, JobError> {
     let started = Instant::now();
     let format = check_file(file, options.replace)?;
-    if kindred.live().is_some() {
-        let reason = "a graph is made of a model that does not change, and this table may: start the \
-                      engine for a model without changes";
-        return Err(JobError::Refused(reason.to_owned()));
-    }
-    let model = kindred.model().store();
-    let identity = Identity::new(model, options)?;
-    let within = options.filter.as_deref().map(|filter| kindred.sets().of(filter)).transpose();
-    let within = within.map_err(|error| JobError::Refused(error.to_string()))?;
-    let within = within.map_or_else(RowSet::all, RowSet::of);
+    // Of a table that changes, all rows are those of one position.
+    let (kindred, at) = (&kindred.for_long_work(), kindred.at());
+    let rows = LiveRows::new(match &at {
+        Some(at) => &**at,
+        None => kindred.model().store(),
+    });
+    let identity = Identity::new(&rows, options)?;
+    let within = rows.within(kindred, options.filter.as_deref(), identity.rows)?;
     let mut graph = PartialGraph::open(file, identity, &mut on_progress)?;
     let resumed_rows = graph.resumed;
     let asked = Instant::now();
-    ask_for_all(kindred, &within, &mut graph, options.jobs.max(1))?;
+    ask_for_all(kindred, (&rows, &within), &mut graph, options.jobs.max(1))?;
     let asking_seconds = asked.elapsed().as_secs_f64();
     let (edges, identity) = (graph.edges(), graph.tables.identity.clone());
     // Something may have come there meanwhile.
     check_file(file, options.replace)?;
-    graph.finish(file, format, model)?;
-    let Identity { model, version, rows, k, .. } = identity;
+    graph.finish(file, format, &rows)?;
+    let Identity { model, version, position, rows, k, .. } = identity;
     let seconds = started.elapsed().as_secs_f64();
     let file = file.to_owned();
-    Ok(GraphSummary { file, model, version, rows, k, edges, resumed_rows, asking_seconds, seconds })
+    Ok(GraphSummary {
+        file,
+        model,
+        version,
+        position,
+        rows,
+        k,
+        edges,
+        resumed_rows,
+        asking_seconds,
+        seconds,
+    })
 }
 
 fn ask_for_all(
     kindred: &Kindred,
-    within: &RowSet,
+    (rows, within): (&LiveRows<'_>, &RowSet),
     graph: &mut PartialGraph<'_>,
     in_flight: usize,
 ) -> Result<(), JobError> {
-    let kindred = kindred.for_long_work();
-    let (model, asking) = (kindred.model().store(), || kindred.asking(None));
+    let asking = || kindred.asking(None);
     let (ranges, cancellation) = (graph.open_ranges(), Cancellation::new());
     let tables = graph.tables.clone();
     let (threads, most) = (in_flight.min(ranges.len()), tables.identity.rows_per_range as usize);
     let worker = |number| {
         let searches = Searches::new(&asking, &cancellation, most, (number, threads))?;
         let buffers = Buffers::default();
-        let mut asker = Asker { model, within, tables: &tables, searches, buffers };
+        let mut asker = Asker { rows, within, tables: &tables, searches, buffers };
         Ok::<_, JobError>(move |range| asker.ask(range))
     };
     let workers = (0..threads).map(worker).collect::<Result<Vec<_>, _>>()?;

@@ -1,7 +1,7 @@
 //! A graph as .npz: a zip of stored .npy arrays.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use model_store::npy::head;
@@ -9,13 +9,14 @@ use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, ZipWriter};
 
 use super::Identity;
+use super::live_rows::LiveRows;
 use super::tables::{Table, Tables};
 
 /// Arrays begin at multiples of this, in bytes, as NumPy aligns them in its own files.
 const ALIGNMENT: u16 = 64;
 
 /// Writes what both tables have.
-pub(super) fn write(to: &Path, tables: &Tables) -> io::Result<()> {
+pub(super) fn write(to: &Path, tables: &Tables, live: &LiveRows<'_>) -> io::Result<()> {
     // 1980-01-01: the same graph is the same file, whenever it was made. Every entry has its zip64
     // form, so that there is one form to test for all sizes.
     let options = SimpleFileOptions::default()
@@ -24,7 +25,7 @@ pub(super) fn write(to: &Path, tables: &Tables) -> io::Result<()> {
         .large_file(true)
         .with_alignment(ALIGNMENT);
     let identity = &tables.identity;
-    let Identity { rows, k, model, version, metric, .. } = identity;
+    let Identity { rows, k, model, version, position, metric, .. } = identity;
     let mut zip = ZipWriter::new(File::create(to)?);
     let mut bytes = Vec::new();
     for (name, kind, table) in
@@ -45,6 +46,18 @@ pub(super) fn write(to: &Path, tables: &Tables) -> io::Result<()> {
     ] {
         zip.start_file(name, options)?;
         zip.write_all(&array)?;
+    }
+    if let Some(position) = position {
+        zip.start_file("position.npy", options)?;
+        zip.write_all(&[head("'<i8'", &[]), position.to_le_bytes().to_vec()].concat())?;
+        zip.start_file("numbers.npy", options)?;
+        zip.write_all(&head("'<i8'", &[*rows]))?;
+        let mut out = BufWriter::new(&mut zip);
+        for place in 0..*rows {
+            out.write_all(&i64::from(live.number(place)).to_le_bytes())?;
+        }
+        out.flush()?;
+        drop(out);
     }
     zip.finish()?.sync_all()
 }

@@ -8,13 +8,12 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Float64Array, Int32Array, Int64Array, LargeStringArray, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use contract::Row;
-use model_store::ModelStore;
 use parquet::arrow::arrow_writer::{ArrowWriter, ArrowWriterOptions};
 use parquet::basic::Compression;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 
+use super::live_rows::LiveRows;
 use super::tables::{Table, Tables};
 
 /// Edges in a row group: what DuckDB reads in one thread. It bounds the memory.
@@ -35,7 +34,7 @@ fn schema() -> Schema {
 }
 
 /// Writes what both tables have.
-pub(super) fn write(to: &Path, tables: &Tables, model: &ModelStore) -> io::Result<()> {
+pub(super) fn write(to: &Path, tables: &Tables, live: &LiveRows<'_>) -> io::Result<()> {
     let identity = &tables.identity;
     let about = [
         ("kindred.model", identity.model.clone()),
@@ -44,7 +43,9 @@ pub(super) fn write(to: &Path, tables: &Tables, model: &ModelStore) -> io::Resul
         ("kindred.k", identity.k.to_string()),
         ("kindred.rows", identity.rows.to_string()),
     ];
-    let about = about.map(|(key, value)| KeyValue::new(key.to_owned(), value)).to_vec();
+    let position = identity.position.map(|position| ("kindred.position", position.to_string()));
+    let about = about.into_iter().chain(position);
+    let about = about.map(|(key, value)| KeyValue::new(key.to_owned(), value)).collect();
     let properties = WriterProperties::builder()
         .set_compression(Compression::SNAPPY)
         .set_key_value_metadata(Some(about));
@@ -57,7 +58,7 @@ pub(super) fn write(to: &Path, tables: &Tables, model: &ModelStore) -> io::Resul
     let rows_per_group = (EDGES_PER_GROUP / identity.k).max(1);
     for first in (0..identity.rows).step_by(rows_per_group as usize) {
         let rows = first..identity.rows.min(first + rows_per_group);
-        writer.write(&edges(tables, rows, model, &schema)?)?;
+        writer.write(&edges(tables, rows, live, &schema)?)?;
         writer.flush()?;
     }
     writer.into_inner()?.into_inner()?.sync_all()
@@ -67,7 +68,7 @@ pub(super) fn write(to: &Path, tables: &Tables, model: &ModelStore) -> io::Resul
 fn edges(
     tables: &Tables,
     rows: Range<u64>,
-    model: &ModelStore,
+    live: &LiveRows<'_>,
     schema: &SchemaRef,
 ) -> io::Result<RecordBatch> {
     let (k, mut indices, mut scores) = (tables.identity.k, Vec::new(), Vec::new());
@@ -86,16 +87,20 @@ fn edges(
             edge_scores.push(score);
         }
     }
-    let words = |rows: &[i64]| {
-        let words = rows.iter().map(|&row| model.words().word(Row(row as u32)));
+    let words = |places: &[i64]| {
+        let words = places.iter().map(|&place| live.word(place as u64));
         LargeStringArray::from_iter_values(words)
     };
     let (edge_words, neighbor_words) = (words(&edge_rows), words(&neighbors));
+    let numbers = |places: Vec<i64>| {
+        let numbers = places.into_iter().map(|place| i64::from(live.number(place as u64)));
+        Int64Array::from_iter_values(numbers)
+    };
     let columns: [ArrayRef; 6] = [
-        Arc::new(Int64Array::from(edge_rows)),
+        Arc::new(numbers(edge_rows)),
         Arc::new(edge_words),
         Arc::new(Int32Array::from(ranks)),
-        Arc::new(Int64Array::from(neighbors)),
+        Arc::new(numbers(neighbors)),
         Arc::new(neighbor_words),
         Arc::new(Float64Array::from(edge_scores)),
     ];

@@ -7,10 +7,10 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
-use model_store::ModelStore;
 use rayon::prelude::*;
 
 use super::journal::WrittenRange;
+use super::live_rows::LiveRows;
 use super::tables::Tables;
 use super::{GraphFormat, GraphProgress, Identity, npz};
 use crate::error::JobError;
@@ -87,19 +87,19 @@ impl<'a> PartialGraph<'a> {
         self,
         file: &Path,
         format: GraphFormat,
-        model: &ModelStore,
+        rows: &LiveRows<'_>,
     ) -> Result<(), JobError> {
         let made = self.journal.made(match format {
             GraphFormat::Npz => "npz",
             GraphFormat::Parquet => "parquet",
         });
         let written = match format {
-            GraphFormat::Npz => npz::write(&made, &self.tables),
+            GraphFormat::Npz => npz::write(&made, &self.tables, rows),
             #[cfg(feature = "parquet")]
-            GraphFormat::Parquet => super::parquet::write(&made, &self.tables, model),
+            GraphFormat::Parquet => super::parquet::write(&made, &self.tables, rows),
             #[cfg(not(feature = "parquet"))]
             GraphFormat::Parquet => {
-                unreachable!("{}: {} is refused at first", file.display(), model.name())
+                unreachable!("{} is refused at first", file.display())
             }
         };
         written.map_err(JobError::io("write", &made))?;

@@ -44,6 +44,11 @@ const DATE_TIME: Kind = Kind {
 const BOOLEAN: Kind =
     Kind { name: "a boolean", takes: "`=`, `!=`, `IN` and `EXISTS`", values: "`true` or `false`" };
 const TEXT: Kind = Kind { name: "a text", takes: OF_TEXTS, values: "a text" };
+const STORED: Kind = Kind {
+    name: "a stored text, which is for display",
+    takes: "`EXISTS` alone; `kindred prepare --type NAME=text` makes one that filters compare",
+    values: "nothing",
+};
 const LIST: Kind = Kind { name: "a list of texts", takes: OF_TEXTS, values: "a text" };
 const KEYS: Kind = Kind { name: "a row's word", takes: "`=`, `!=` and `IN`", values: "a word" };
 
@@ -126,8 +131,14 @@ fn of_test<'a>(test: &ast::Test, model: &'a ModelStore) -> Result<Node<'a>, Filt
                 None => Test::Lists { starts, codes, wanted },
             }
         }
+        Indexed::Stored => return Err(stored(test)),
     };
     Ok(Node::Test { test, missing })
+}
+
+/// The error of a test of stored texts.
+pub(super) fn stored(test: &ast::Test) -> FilterError {
+    Asked { test, kind: &STORED }.operator()
 }
 
 /// The integers that a test wants.

@@ -74,6 +74,7 @@ impl Node {
             (AttributeType::DateTime, _) => Test::Integers(check::date_times(test)?),
             (AttributeType::Number, _) => Test::Numbers(check::numbers(test)?),
             (AttributeType::Boolean, _) => Test::Booleans(check::booleans(test)?),
+            (AttributeType::Stored, _) => return Err(check::stored(test)),
             (_, Condition::StartsWith(prefix)) => {
                 Test::Texts(Texts::StartsWith(prefix.text.clone()))
             }

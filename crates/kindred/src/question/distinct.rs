@@ -73,28 +73,37 @@ impl Groups for SameValue {
             Values::Numbers(values) => Some(values[index].to_bits()),
             Values::Booleans(values) => Some(values[index].into()),
             Values::Texts { codes, .. } => Some(codes[index].into()),
-            Values::Lists { .. } => None,
+            Values::Lists { .. } | Values::Stored(_) => None,
         }
     }
+}
+
+/// Whether rows of a column can have the same value.
+fn has_groups(column: &Column) -> bool {
+    !matches!(column.kind(), AttributeType::List | AttributeType::Stored)
 }
 
 /// The rows with the same value of the attribute of this name.
 ///
 /// # Errors
-/// [`Error::InvalidValue`] if the model has no such attribute, or its values are lists.
+/// [`Error::InvalidValue`] if the model has no such attribute, or its values are lists or stored
+/// texts.
 pub(super) fn same_value(model: &dyn Rows, name: String) -> Result<Arc<dyn Groups>, Error> {
     let all = model.columns();
     let column = all.iter().position(|column| column.name() == name);
     if let Some(number) = column
-        && all[number].kind() != AttributeType::List
+        && has_groups(&all[number])
     {
         return Ok(Arc::new(SameValue::new(model, number)));
     }
-    let without_lists = || all.iter().filter(|column| column.kind() != AttributeType::List);
-    let mut names: Vec<&str> = without_lists().map(Column::name).collect();
+    let mut names: Vec<&str> =
+        all.iter().filter(|column| has_groups(column)).map(Column::name).collect();
     names.sort_unstable();
     let found = match (column, alike(&name, names.iter().copied())) {
-        (Some(_), _) => format!("`{name}`, whose values are lists of texts"),
+        (Some(number), _) => match all[number].kind() {
+            AttributeType::Stored => format!("`{name}`, whose texts are stored for display"),
+            _ => format!("`{name}`, whose values are lists of texts"),
+        },
         (None, Some(alike)) => format!("`{}`; did you mean `{alike}`?", cut(name)),
         (None, None) => format!("`{}`", cut(name)),
     };
@@ -105,7 +114,7 @@ pub(super) fn same_value(model: &dyn Rows, name: String) -> Result<Arc<dyn Group
         all if all > MAX_NAMES => format!("{} and {} more", listed.join(", "), all - MAX_NAMES),
         _ => listed.join(", "),
     };
-    let expected = format!("an attribute whose values are no lists ({known})");
+    let expected = format!("an attribute that is no list and not stored ({known})");
     Err(Error::InvalidValue {
         field: "distinct".into(),
         expected: expected.into(),

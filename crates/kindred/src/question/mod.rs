@@ -10,6 +10,7 @@ mod encode;
 mod excluded;
 mod explain;
 mod formula;
+mod included;
 mod look_up;
 mod notes;
 mod pick;
@@ -26,6 +27,7 @@ pub use compare::{
 pub use encode::{EncodeOptions, EncodedText, MAX_ENCODED_WORDS, encode};
 pub use explain::{Explanation, Part, Placed, Term, WordSimilarity, placed};
 pub use formula::{Formula, MAX_FACTORS};
+pub use included::Included;
 pub use look_up::unknown_words;
 pub use notes::Notes;
 pub(crate) use pick::Next;

@@ -13,6 +13,7 @@ use super::encode::{EncodeOptions, EncodedText, encode, encoder};
 use super::excluded::Excluded;
 use super::explain::Explanation;
 use super::formula::{Formula, check_form};
+use super::included::Included;
 use super::look_up::{look_up, row_or_added, rule, unknown_words};
 use super::notes::{Notes, each_row_once};
 use super::pick::{Fold, Pick, Rule};
@@ -21,9 +22,8 @@ use super::text::{MAX_TEXT_WORDS, Most, sum_of_text};
 use super::with_added::{WithAdded, extended};
 use crate::added::AddedWords;
 use crate::filter::SetsWhile;
-use crate::options::{DEFAULT_K, MAX_K, Unknown, WithAttributes, must_be};
+use crate::options::{DEFAULT_K, MAX_K, Unknown};
 use crate::rows::Rows;
-use crate::text::cut;
 use crate::{Error, Method, Options};
 
 /// Options of a whole request, for its queries without their own.
@@ -75,10 +75,8 @@ pub struct Checked {
     vocab_limit: Option<u32>,
     min_score: Option<f64>,
     max_score: Option<f64>,
-    /// Whether the answer has each neighbour's vector.
-    pub with_vectors: bool,
-    /// The columns of the attributes that the answer has of each neighbour.
-    pub attributes: Option<Arc<[usize]>>,
+    /// The parts of each neighbour in the answer.
+    pub included: Included,
     /// The option `unknown`, if given; the default depends on the target.
     pub(super) unknown: Option<Unknown>,
     fold_case: bool,
@@ -122,6 +120,7 @@ impl Checked {
             filter,
             distinct,
             with_vectors,
+            with_text,
             with_attributes,
             unknown,
             fold_case,
@@ -158,10 +157,7 @@ impl Checked {
             (None, Some(common)) => common.excluded.clone(),
             (None, None) => None,
         };
-        let attributes = match with_attributes {
-            Some(wanted) => columns(model, wanted)?,
-            None => None,
-        };
+        let included = Included::new(model, with_vectors, with_text, with_attributes)?;
         // The last check, because it takes the longest.
         let within = match (filter, common) {
             (Some(filter), _) => Some(meeting(model, sets, &filter)?),
@@ -179,8 +175,7 @@ impl Checked {
             vocab_limit: vocab_limit.map(|limit| rows_before(model, limit)),
             min_score,
             max_score,
-            with_vectors: with_vectors.unwrap_or(false),
-            attributes,
+            included,
             unknown,
             fold_case,
             explain: explain.unwrap_or(false),
@@ -368,10 +363,8 @@ pub(super) fn resolve(
 pub struct Prepared {
     /// For the engine.
     pub query: Query,
-    /// Whether the answer has each neighbour's vector.
-    pub with_vectors: bool,
-    /// The columns of the attributes that the answer has of each neighbour.
-    pub attributes: Option<Arc<[usize]>>,
+    /// The parts of each neighbour in the answer.
+    pub included: Included,
     /// What the answer says of the words that were asked for.
     pub notes: Notes,
     /// Which of its hits are neighbours, if not all are.
@@ -414,29 +407,8 @@ pub fn prepare(model: &dyn Rows, target: Target, options: &Checked) -> Result<Pr
         _ => Query::by(formula.scoring(&with)?, k, filter),
     };
     let explanation = explain.then(|| Box::new(Explanation { formula, added, inputs: Vec::new() }));
-    let (with_vectors, attributes) = (options.with_vectors, options.attributes.clone());
-    Ok(Prepared { query, with_vectors, attributes, notes, pick, explanation, ranks })
-}
-
-/// The columns of the attributes that are wanted, ascending; `None` for none at all.
-fn columns(model: &dyn Rows, wanted: WithAttributes) -> Result<Option<Arc<[usize]>>, Error> {
-    let all = model.columns();
-    let names = match wanted {
-        WithAttributes::All(false) => return Ok(None),
-        WithAttributes::All(true) => return Ok(Some((0..all.len()).collect())),
-        WithAttributes::Named(names) => names,
-    };
-    let column = |name: String| {
-        all.iter().position(|column| column.name() == name).ok_or_else(|| Error::InvalidValue {
-            field: "with_attributes".into(),
-            expected: must_be("with_attributes").unwrap_or_default().into(),
-            found: Some(format!("`{}`", cut(name)).into()),
-        })
-    };
-    let mut columns = names.into_iter().map(column).collect::<Result<Vec<_>, _>>()?;
-    columns.sort_unstable();
-    columns.dedup();
-    Ok(Some(columns.into()))
+    let included = options.included.clone();
+    Ok(Prepared { query, included, notes, pick, explanation, ranks })
 }
 
 /// The rows that meet a filter, whose part in the base is one of these sets, or made.

@@ -292,6 +292,7 @@ impl Rules {
             filter: self.filter.as_ref().map(Source::written),
             distinct: self.distinct.map(str::to_owned),
             with_vectors: Some(self.with_vectors),
+            with_text: None,
             with_attributes: self.with_attributes.as_ref().map(names),
             unknown: self.unknown,
             fold_case: Some(self.fold_case),

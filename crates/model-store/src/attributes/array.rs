@@ -42,6 +42,18 @@ impl<T: Pod> Array<T> {
         Ok(Self { file, start: head.len(), of: PhantomData })
     }
 
+    /// Takes a file of any number of numbers, as [`npy_of`] writes them.
+    pub(super) fn any_length(file: Mapped, descr: &str) -> Result<Self, String> {
+        // A head of one length has few lines of the alignment.
+        let heads = (1..=3).map(|lines| lines * npy::ALIGNMENT);
+        let lengths = heads.filter_map(|head| Some(file.len().checked_sub(head)? / size_of::<T>()));
+        let mut opened = lengths.map(|length| Self::new(file.clone(), descr, length));
+        let found = opened.find(Result::is_ok);
+        found.unwrap_or_else(|| {
+            Err(format!("it is not a NumPy file of numbers of the type {descr}"))
+        })
+    }
+
     /// The numbers: a file is aligned to a page, and its head keeps the alignment.
     pub(super) fn all(&self) -> &[T] {
         bytemuck::cast_slice(&self.file[self.start..])
@@ -72,6 +84,14 @@ mod tests {
         assert!(read(&file, MICROSECONDS, 3).is_err());
         assert!(read(&file[..file.len() - 1], INT64, 3).is_err());
         assert!(read(b"", INT64, 0).is_err());
+        for length in [0, 1, 9, 10, 1_000_000] {
+            let numbers: Vec<i64> = (0..length).collect();
+            let file = Mapped::copy_of(&npy_of(INT64, &numbers)).unwrap();
+            assert_eq!(Array::<i64>::any_length(file, INT64).unwrap().all(), numbers);
+        }
+        for file in [&file[..file.len() - 1], b""] {
+            assert!(Array::<i64>::any_length(Mapped::copy_of(file).unwrap(), INT64).is_err());
+        }
         assert!(read(&file, INT64, usize::MAX).is_err());
     }
 }

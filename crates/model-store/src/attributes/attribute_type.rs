@@ -21,12 +21,30 @@ pub enum AttributeType {
     Boolean,
     /// A moment, in microseconds since 1970 (UTC).
     DateTime,
+    /// A text for display: kept compressed, and compared by no filter.
+    Stored,
 }
 
 impl AttributeType {
     /// All types.
-    pub const ALL: [Self; 6] =
-        [Self::Text, Self::List, Self::Integer, Self::Number, Self::Boolean, Self::DateTime];
+    pub const ALL: [Self; 7] = [
+        Self::Text,
+        Self::List,
+        Self::Integer,
+        Self::Number,
+        Self::Boolean,
+        Self::DateTime,
+        Self::Stored,
+    ];
+
+    /// The type of its values alone: a text that is stored is a text.
+    #[must_use]
+    pub fn of_values(self) -> Self {
+        match self {
+            Self::Stored => Self::Text,
+            other => other,
+        }
+    }
 
     /// Its name in files, on the command line and in answers.
     pub fn name(self) -> &'static str {
@@ -37,13 +55,14 @@ impl AttributeType {
             Self::Number => "number",
             Self::Boolean => "boolean",
             Self::DateTime => "date-time",
+            Self::Stored => "stored",
         }
     }
 
     /// A value of it in a sentence.
     pub(crate) fn described(self) -> &'static str {
         match self {
-            Self::Text => "a text",
+            Self::Text | Self::Stored => "a text",
             Self::List => "a list of texts",
             Self::Integer => "a whole number of 64 bits",
             Self::Number => "a finite number",

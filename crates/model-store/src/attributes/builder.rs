@@ -7,6 +7,7 @@ use super::array::{BOOLEAN, FLOAT64, INT64, MICROSECONDS, UINT32, UINT64, npy_of
 use super::attribute_type::AttributeType;
 use super::description::{ColumnEntry, FileEntry, Part};
 use super::dictionary;
+use super::stored::StoredWriter;
 use super::value::Value;
 use crate::format::Checksum;
 
@@ -42,6 +43,7 @@ enum Filled {
     DateTimes(Vec<i64>),
     Texts { indices: Vec<u32>, texts: IndexSet<Box<str>> },
     Lists { ends: Vec<usize>, indices: Vec<u32>, texts: IndexSet<Box<str>> },
+    Stored(StoredWriter),
 }
 
 /// A bit for each row.
@@ -82,6 +84,7 @@ impl ColumnBuilder {
             AttributeType::List => {
                 Filled::Lists { ends: Vec::new(), indices: Vec::new(), texts: texts() }
             }
+            AttributeType::Stored => Filled::Stored(StoredWriter::new()),
         };
         Self { name: name.into(), values, missing: Bits::default() }
     }
@@ -100,6 +103,7 @@ impl ColumnBuilder {
             Filled::DateTimes(_) => AttributeType::DateTime,
             Filled::Texts { .. } => AttributeType::Text,
             Filled::Lists { .. } => AttributeType::List,
+            Filled::Stored(_) => AttributeType::Stored,
         }
     }
 
@@ -141,6 +145,8 @@ impl ColumnBuilder {
                 indices.extend(list.iter().map(|text| index_of(texts, text)));
                 ends.push(indices.len());
             }
+            (Filled::Stored(texts), None) => texts.push(None),
+            (Filled::Stored(texts), Some(Value::Text(text))) => texts.push(Some(&text)),
             (_, Some(value)) => {
                 panic!("`{}` has another type than {}", self.name, value.kind().described())
             }
@@ -200,6 +206,9 @@ impl ColumnBuilder {
                 let files =
                     vec![npy_of(UINT64, &starts), npy_of(UINT32, &codes), lines, line_starts];
                 (distinct, files)
+            }
+            Filled::Stored(texts) => {
+                (present.iter().flatten().count(), texts.into_files(&present).into())
             }
         };
         let without = missing.count();

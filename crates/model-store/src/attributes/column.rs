@@ -13,6 +13,7 @@ use super::classes::BINS;
 use super::description::{AttributeDescription, ColumnEntry, Part};
 use super::dictionary::Dictionary;
 use super::postings::Postings;
+use super::stored::Stored;
 use super::value::Value;
 use crate::mapped::Mapped;
 use contract::Row;
@@ -51,6 +52,7 @@ enum Data {
         dictionary: Dictionary,
         postings: Arc<OnceLock<Postings>>,
     },
+    Stored(Stored),
 }
 
 /// Numbers with their bins, which are made when they are first needed.
@@ -111,6 +113,8 @@ pub enum Values<'a> {
         /// The texts, sorted by their bytes.
         dictionary: &'a Dictionary,
     },
+    /// Texts for display, by their rows.
+    Stored(&'a Stored),
 }
 
 /// All values of a column with its index, by its type. Values are as in [`Values`].
@@ -146,6 +150,8 @@ pub enum Indexed<'a> {
         /// The texts.
         dictionary: &'a Dictionary,
     },
+    /// Texts that are not compared, and have no index.
+    Stored,
 }
 
 impl Column {
@@ -196,6 +202,11 @@ impl Column {
                 let dictionary = dictionary(&mut file)?;
                 Data::Lists { starts, codes, dictionary, postings: Arc::default() }
             }
+            AttributeType::Stored => {
+                let (texts, starts) = (file(Part::Stored), file(Part::BlockStarts));
+                let stored = Stored::new(texts, starts, file(Part::BlockRows), rows);
+                Data::Stored(stored.map_err(in_part(Part::Stored))?)
+            }
         };
         let missing_bits = match missing {
             0 => None,
@@ -235,7 +246,8 @@ impl Column {
         self.rows
     }
 
-    /// Number of different values; of a list, of different texts in any of them.
+    /// Number of different values; of a list, of different texts in any of them; of stored texts,
+    /// which are not compared, of those that are there.
     pub fn distinct(&self) -> usize {
         self.description.distinct
     }
@@ -274,6 +286,7 @@ impl Column {
             Data::Lists { starts, codes, dictionary, .. } => {
                 Values::Lists { starts: starts.all(), codes: codes.all(), dictionary }
             }
+            Data::Stored(stored) => Values::Stored(stored),
         }
     }
 
@@ -306,6 +319,7 @@ impl Column {
                 let make = || Postings::of_lists(starts, codes, dictionary.len());
                 Indexed::Lists { starts, codes, postings: postings.get_or_init(make), dictionary }
             }
+            Data::Stored(_) => Indexed::Stored,
         }
     }
 
@@ -314,7 +328,7 @@ impl Column {
         match &self.data {
             Data::Integers(values) | Data::DateTimes(values) => values.whole_index_bytes(),
             Data::Numbers(values) => values.whole_index_bytes(),
-            Data::Booleans(_) => 0,
+            Data::Booleans(_) | Data::Stored(_) => 0,
             Data::Texts { codes, dictionary, .. } => {
                 let (rows, distinct) = (codes.all().len(), dictionary.len());
                 let of_texts =
@@ -332,11 +346,25 @@ impl Column {
         match &self.data {
             Data::Integers(values) | Data::DateTimes(values) => values.index_bytes(),
             Data::Numbers(values) => values.index_bytes(),
-            Data::Booleans(_) => 0,
+            Data::Booleans(_) | Data::Stored(_) => 0,
             Data::Texts { codes, postings, .. } => {
                 codes.index_bytes() + postings.get().map_or(0, Postings::bytes)
             }
             Data::Lists { postings, .. } => postings.get().map_or(0, Postings::bytes),
+        }
+    }
+
+    /// Bytes that a value of the usual length takes as JSON.
+    pub fn usual_bytes(&self) -> usize {
+        /// Of a number or a moment.
+        const NUMBER_BYTES: usize = 24;
+        match self.values() {
+            Values::Texts { dictionary, .. } => dictionary.usual_bytes(),
+            Values::Lists { codes, dictionary, .. } => {
+                (codes.len() * dictionary.usual_bytes()).div_ceil(self.rows.max(1))
+            }
+            Values::Stored(stored) => stored.usual_bytes(),
+            _ => NUMBER_BYTES,
         }
     }
 
@@ -361,6 +389,7 @@ impl Column {
                 let texts = codes.iter().map(|&code| dictionary.text(code).unwrap_or_default());
                 Value::List(texts.collect::<Vec<Cow<'_, str>>>())
             }
+            Values::Stored(stored) => Value::Text(stored.text(index)?.into()),
         })
     }
 
@@ -395,6 +424,7 @@ impl Column {
             Values::Lists { starts, .. } => {
                 (Part::ListStarts, missing_are(&|row| starts[row] == starts[row + 1]))
             }
+            Values::Stored(_) => (Part::Stored, true),
         };
         if !is_right {
             return in_part(part, "it contradicts the rows whose values are missing");
@@ -402,6 +432,10 @@ impl Column {
         match self.values() {
             Values::Texts { dictionary, .. } | Values::Lists { dictionary, .. } => {
                 dictionary.verify(goes_on).map_err(|reason| (Part::Texts, reason))
+            }
+            Values::Stored(stored) => {
+                let is_missing = |row| self.is_missing(Row(row as u32));
+                stored.verify(&is_missing, goes_on).map_err(|reason| (Part::Stored, reason))
             }
             _ => Ok(goes_on()),
         }

@@ -11,7 +11,10 @@ use crate::format::Checksum;
 pub(crate) const DESCRIPTION_FILE: &str = "attributes.json";
 
 /// The version of the format.
-pub(super) const FORMAT: u32 = 1;
+const FORMAT: u32 = 1;
+
+/// The version of one with stored texts, which programs that know none refuse.
+pub(super) const FORMAT_WITH_STORED: u32 = 2;
 
 /// An attribute in the description of a model. JSON has these names, in this order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,7 +24,8 @@ pub struct AttributeDescription {
     /// Its type.
     #[serde(rename = "type")]
     pub kind: AttributeType,
-    /// Number of different values; of a list, of different texts in any of them.
+    /// Number of different values; of a list, of different texts in any of them; of stored texts,
+    /// which are not compared, of those that are there.
     pub distinct: usize,
     /// Number of rows without a value.
     pub missing: usize,
@@ -67,12 +71,24 @@ pub(super) enum Part {
     Codes,
     Texts,
     TextStarts,
+    Stored,
+    BlockStarts,
+    BlockRows,
     Missing,
 }
 
 impl Part {
-    const ALL: [Self; 6] =
-        [Self::Values, Self::ListStarts, Self::Codes, Self::Texts, Self::TextStarts, Self::Missing];
+    const ALL: [Self; 9] = [
+        Self::Values,
+        Self::ListStarts,
+        Self::Codes,
+        Self::Texts,
+        Self::TextStarts,
+        Self::Stored,
+        Self::BlockStarts,
+        Self::BlockRows,
+        Self::Missing,
+    ];
 
     fn end_of_name(self) -> &'static str {
         match self {
@@ -81,6 +97,9 @@ impl Part {
             Self::Codes => "codes.npy",
             Self::Texts => "texts.jsonl",
             Self::TextStarts => "text-starts.npy",
+            Self::Stored => "stored.jsonl.gz",
+            Self::BlockStarts => "block-starts.npy",
+            Self::BlockRows => "block-rows.npy",
             Self::Missing => "missing.npy",
         }
     }
@@ -92,6 +111,7 @@ impl Part {
             AttributeType::List => {
                 vec![Self::ListStarts, Self::Codes, Self::Texts, Self::TextStarts]
             }
+            AttributeType::Stored => vec![Self::Stored, Self::BlockStarts, Self::BlockRows],
             _ => vec![Self::Values],
         };
         parts.extend(has_missing.then_some(Self::Missing));
@@ -115,6 +135,12 @@ pub(crate) fn is_own_file(name: &str) -> bool {
 }
 
 impl Description {
+    /// Of columns of this many rows.
+    pub(super) fn new(rows: usize, columns: Vec<ColumnEntry>) -> Self {
+        let has_stored = columns.iter().any(|column| column.kind == AttributeType::Stored);
+        Self { format: if has_stored { FORMAT_WITH_STORED } else { FORMAT }, rows, columns }
+    }
+
     /// Checks that it describes columns of this many rows, each with the files of its type.
     pub(super) fn check(&self, rows: usize) -> Result<(), String> {
         if self.rows != rows {

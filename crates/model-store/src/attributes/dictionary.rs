@@ -52,6 +52,11 @@ impl Dictionary {
         self.starts.all().len() - 1
     }
 
+    /// Bytes of a text of the usual length, as JSON.
+    pub(super) fn usual_bytes(&self) -> usize {
+        self.lines.len().div_ceil(self.len().max(1))
+    }
+
     /// Whether there are no texts: all values of the column are missing, or empty lists.
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -2,9 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use serde::Deserialize;
+
 use super::builder::ColumnBuilder;
 use super::description::{
-    AttributeDescription, ColumnEntry, DESCRIPTION_FILE, Description, FORMAT, is_own_file,
+    AttributeDescription, ColumnEntry, DESCRIPTION_FILE, Description, FORMAT_WITH_STORED,
+    is_own_file,
 };
 use crate::ModelError;
 use crate::error::because;
@@ -84,11 +87,17 @@ impl OneByOne {
     /// Name and content of the description.
     pub(crate) fn finish(self) -> (String, Vec<u8>) {
         let Self { sources, entries: columns } = self;
-        let description = Description { format: FORMAT, rows: sources.len(), columns };
+        let description = Description::new(sources.len(), columns);
         let mut json = serde_json::to_vec_pretty(&description).expect("texts and numbers");
         json.push(b'\n');
         (DESCRIPTION_FILE.to_owned(), json)
     }
+}
+
+/// The version of a description.
+#[derive(Deserialize)]
+struct Version {
+    format: u32,
 }
 
 /// A mapped file with the checksum that it should have.
@@ -124,13 +133,19 @@ impl MappedFiles {
             let reason = "its checksum is not that of the model's header";
             return Err(ModelError::damaged(&path, reason));
         }
-        let description: Description = serde_json::from_slice(&content)
-            .map_err(|e| because(format!("it is not a description of attributes ({e})"), e))
-            .map_err(|reason| ModelError::damaged(&path, reason))?;
-        if description.format != FORMAT {
-            let (found, supported) = (description.format.to_string(), FORMAT.to_string());
+        let damaged = |e: serde_json::Error| {
+            ModelError::damaged(
+                &path,
+                because(format!("it is not a description of attributes ({e})"), e),
+            )
+        };
+        // First, because one of a later version may have types that are not known here.
+        let Version { format } = serde_json::from_slice(&content).map_err(damaged)?;
+        if !(1..=FORMAT_WITH_STORED).contains(&format) {
+            let (found, supported) = (format.to_string(), FORMAT_WITH_STORED.to_string());
             return Err(ModelError::Version { path, found, supported });
         }
+        let description: Description = serde_json::from_slice(&content).map_err(damaged)?;
         let mut columns = Vec::with_capacity(description.columns.len());
         for column in &description.columns {
             let mut files = Vec::with_capacity(column.files.len());

@@ -4,7 +4,7 @@
 //!
 //! - `attributes.json`: names, types, counts, and the checksums of all other files;
 //! - for each column its values as a NumPy file; of texts, codes into a dictionary of one JSON
-//!   string per line, sorted;
+//!   string per line, sorted; of stored texts, blocks of such lines, compressed;
 //! - if values are missing, a NumPy file with a bit for each row.
 //!
 //! Row `n` of a column is row `n` of the vectors. [`ColumnBuilder`] fills a column, [`Attributes`]
@@ -24,6 +24,7 @@ mod error;
 mod files;
 mod names;
 mod postings;
+mod stored;
 mod summary;
 mod value;
 
@@ -46,6 +47,7 @@ pub use error::{AttributeError, MAX_ATTRIBUTES};
 pub use files::AttributeFiles;
 pub use names::{KEY, KEYWORDS, MAX_NAME_BYTES, check_name};
 pub use postings::Postings;
+pub use stored::Stored;
 pub use summary::{AttributeSummary, ColumnSummary, Frequent, FrequentText};
 pub use value::Value;
 

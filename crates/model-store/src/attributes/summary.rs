@@ -134,6 +134,8 @@ impl Column {
                 let value = |index: usize| Some(Value::Text(dictionary.text(index as u32 + 1)?));
                 summary.frequent = most_frequent(&counts, most, value);
             }
+            // They are not compared.
+            Values::Stored(_) => {}
         }
         summary
     }

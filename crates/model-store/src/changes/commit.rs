@@ -11,6 +11,7 @@ use super::generation::Generation;
 use super::record::HEADER_BYTES;
 use super::requests::{Answer, Requests};
 use super::schema::Schema;
+use super::sources::{MAX_SOURCES, Sources};
 use super::state::{Counts, Prepared, State};
 use super::storage::Storage;
 use super::writer::Writer;
@@ -48,6 +49,9 @@ pub(crate) struct Job {
     pub(crate) upserts: usize,
     pub(crate) durability: Durability,
     pub(crate) request: Option<RequestOf>,
+    pub(crate) sources: Sources,
+    /// The position that the table must have.
+    pub(crate) only_at: Option<u64>,
 }
 
 /// The idempotency key of a batch, and a hash of its changes.
@@ -149,19 +153,33 @@ impl Core {
     }
 
     fn plan(&self, jobs: &[Job], storage: &dyn Storage) -> Vec<Plan> {
-        let mut rows = 0;
+        let (mut rows, mut sources) = (0, Arc::clone(self.state.sources()));
+        let mut is_first = true;
         let mut plans = Vec::with_capacity(jobs.len());
         for (index, job) in jobs.iter().enumerate() {
+            let at = self.writer.as_ref().map(Writer::position);
+            let elsewhere = job.only_at.filter(|only_at| !is_first || at != Some(*only_at));
             let plan = match self.repeated(&jobs[..index], job) {
                 _ if self.writer.is_none() => {
                     Plan::Told(Err(ChangeError::OpenedToRead { path: storage.path("") }))
                 }
                 Some(plan) => plan,
+                None if elsewhere.is_some() => {
+                    let wanted = elsewhere.unwrap_or_default();
+                    Plan::Told(Err(ChangeError::OtherPosition { wanted }))
+                }
+                None if sources.len_with(&job.sources) > MAX_SOURCES => {
+                    Plan::Told(Err(ChangeError::TooManySources))
+                }
                 None if !self.state.has_numbers_for(rows + job.upserts) => {
                     Plan::Told(Err(ChangeError::TooManyRows { rows: job.upserts }))
                 }
                 None => {
+                    is_first = false;
                     rows += job.upserts;
+                    if !job.sources.is_empty() {
+                        Arc::make_mut(&mut sources).take(&job.sources);
+                    }
                     Plan::Write
                 }
             };

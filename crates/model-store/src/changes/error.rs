@@ -102,6 +102,18 @@ pub enum ChangeError {
         /// The key.
         key: String,
     },
+    /// The batch was for the rows at another position.
+    #[error(
+        "the table is no longer at position {wanted}: others have changed rows since; read the rows \
+         again, and send the batch for the position at which they are now"
+    )]
+    OtherPosition {
+        /// The position that the batch is for.
+        wanted: u64,
+    },
+    /// The table would have the positions of too many sources.
+    #[error("a table follows at most 1000 sources; use fewer names")]
+    TooManySources,
     /// There is too little room for a new base.
     #[error(
         "folding the changes of {} needs {needed} bytes of free space for the new base, and there \

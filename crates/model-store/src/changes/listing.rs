@@ -7,6 +7,7 @@ use super::batch::{Payload, RowJson};
 use super::error::ChangeError;
 use super::replay::{Seen, name_of, open};
 use super::schema::Schema;
+use super::sources::Sources;
 use super::state::Counts;
 use super::storage::Disk;
 use crate::ModelStore;
@@ -64,6 +65,11 @@ impl<'a> LoggedBatch<'a> {
     /// Its idempotency key, if it has one.
     pub fn request_key(&self) -> Option<&'a str> {
         self.payload.request().map(|request| request.key)
+    }
+
+    /// The positions of other systems that the table has reached by it.
+    pub fn sources(&self) -> Sources {
+        self.payload.sources()
     }
 
     /// Hands over the rows that it inserted or replaced, in order.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   0  8 bytes   "kindrlog"
-//!   8  u32       format, 1
+//!   8  u32       format, 2
 //!  12  u32       zero
 //!  16  u64       the log's number, which is its name
 //!  24  u64       a number at random
@@ -15,6 +15,8 @@
 //!  88  36 bytes  zero
 //! 124  u32       CRC-32 of the 124 bytes before
 //! ```
+//!
+//! In logs of format 1 no batch has positions of sources. Nothing is appended to them any more.
 
 use super::fields::Fields;
 
@@ -22,7 +24,8 @@ use super::fields::Fields;
 pub(crate) const LOG_HEADER_BYTES: usize = 128;
 
 const MAGIC: [u8; 8] = *b"kindrlog";
-const FORMAT: u32 = 1;
+/// The format of logs that are begun.
+pub(crate) const FORMAT: u32 = 2;
 const CHECKED: usize = LOG_HEADER_BYTES - size_of::<u32>();
 /// Digits of a base's version.
 const VERSION_BYTES: usize = 16;
@@ -30,6 +33,7 @@ const VERSION_BYTES: usize = 16;
 /// The header of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LogHeader {
+    pub(crate) format: u32,
     pub(crate) number: u64,
     pub(crate) id: u64,
     pub(crate) previous: Option<Previous>,
@@ -51,7 +55,7 @@ impl LogHeader {
         let previous = self.previous.unwrap_or(Previous { id: 0, bytes: 0 });
         let mut bytes = [0; LOG_HEADER_BYTES];
         bytes[..8].copy_from_slice(&MAGIC);
-        bytes[8..12].copy_from_slice(&FORMAT.to_le_bytes());
+        bytes[8..12].copy_from_slice(&self.format.to_le_bytes());
         let numbers =
             [self.number, self.id, previous.id, previous.bytes, self.after, self.reserved];
         for (index, number) in numbers.into_iter().enumerate() {
@@ -80,8 +84,10 @@ impl LogHeader {
         if bytes[CHECKED..] != crc.to_le_bytes() || zero != 0 {
             return Err(damaged());
         }
-        if format != FORMAT {
-            return Err(format!("it has format {format}, but this kindred reads format {FORMAT}"));
+        if !(1..=FORMAT).contains(&format) {
+            return Err(format!(
+                "it has format {format}, but this kindred reads formats up to {FORMAT}"
+            ));
         }
         let mut number = || fields.u64().ok_or_else(damaged);
         let (number, id, previous) =
@@ -92,7 +98,7 @@ impl LogHeader {
         let fingerprint = fields.u64().ok_or_else(damaged)?;
         let previous = Previous { id: previous_id, bytes: previous_bytes };
         let previous = (previous.id != 0).then_some(previous);
-        Ok(Self { number, id, previous, after, reserved, version, fingerprint })
+        Ok(Self { format, number, id, previous, after, reserved, version, fingerprint })
     }
 }
 
@@ -103,6 +109,7 @@ mod tests {
     #[test]
     fn a_header_reads_back_and_no_bit_of_it_may_differ() {
         let header = LogHeader {
+            format: FORMAT,
             number: 3,
             id: 5,
             previous: Some(Previous { id: 4, bytes: 1000 }),
@@ -113,8 +120,11 @@ mod tests {
         };
         let bytes = header.to_bytes();
         assert_eq!(LogHeader::read(&bytes), Ok(header.clone()));
-        let first = LogHeader { previous: None, ..header };
-        assert_eq!(LogHeader::read(&first.to_bytes()), Ok(first));
+        let first = LogHeader { previous: None, format: 1, ..header };
+        assert_eq!(LogHeader::read(&first.to_bytes()), Ok(first.clone()));
+        let later = LogHeader { format: FORMAT + 1, ..first };
+        let refused = LogHeader::read(&later.to_bytes()).unwrap_err();
+        assert!(refused.contains("it has format 3"), "{refused}");
         for bit in 0..bytes.len() * 8 {
             let mut changed = bytes;
             changed[bit / 8] ^= 1 << (bit % 8);

@@ -56,6 +56,7 @@ mod record;
 mod replay;
 mod requests;
 mod schema;
+mod sources;
 mod state;
 mod storage;
 #[cfg(test)]
@@ -79,6 +80,7 @@ pub use generation::Generation;
 pub use listing::{Listing, LogSummary, LoggedBatch, list};
 pub use requests::{KEEP_REQUEST_KEYS, MAX_REQUEST_KEY_BYTES, MAX_REQUEST_KEYS};
 pub use schema::Schema;
+pub use sources::{BadSources, MAX_SOURCE_NAME_BYTES, MAX_SOURCES, SourcePosition, Sources};
 pub use state::{Counts, DeadRows, Filled, Snapshot, TableAt, TailPart, TailRow, TailRows};
 
 use crate::ModelStore;
@@ -428,10 +430,13 @@ impl Changes {
         if let Some(key) = key.filter(|key| !is_good(key)) {
             return Err(ChangeError::BadRequestKey { bytes: key.len() });
         }
-        let Batch { mut record, upserts, .. } = batch;
+        let Batch { mut record, upserts, sources, only_at, .. } = batch;
         let at = (self.now)();
         if let Some(key) = key {
             batch::add_request(&mut record, key, at);
+        }
+        if !sources.is_empty() {
+            batch::add_sources(&mut record, &sources);
         }
         let payload_crc = record::pad(&mut record);
         let payload = Payload::again(&self.schema, &record.bytes()[record::HEADER_BYTES..]);
@@ -439,7 +444,7 @@ impl Changes {
         let request = key.map(|key| RequestOf { key: key.into(), at, content: payload.content() });
         let prepared = Prepared::new(&self.schema, &payload);
         let prepared = Some(prepared.expect("a builder checks attributes"));
-        Ok(Job { record, payload_crc, prepared, upserts, durability, request })
+        Ok(Job { record, payload_crc, prepared, upserts, durability, request, sources, only_at })
     }
 }
 

@@ -9,7 +9,7 @@ use super::base::Base;
 use super::batch::Payload;
 use super::error::ChangeError;
 use super::fields::{Aligned, Fields};
-use super::log_header::{LOG_HEADER_BYTES, LogHeader, Previous};
+use super::log_header::{FORMAT, LOG_HEADER_BYTES, LogHeader, Previous};
 use super::record::{self, Kind, Record};
 use super::requests::{Answer, MAX_REQUEST_KEYS, Requests};
 use super::state::{Counts, Prepared, State};
@@ -50,8 +50,8 @@ pub(crate) struct LastLog {
     pub(crate) previous: Option<Previous>,
     /// The end of its last record.
     pub(crate) bytes: u64,
-    /// Whether nothing follows that record.
-    pub(crate) is_clean: bool,
+    /// Whether records may be appended: nothing follows that one, and the log has today's format.
+    pub(crate) may_go_on: bool,
 }
 
 struct Log {
@@ -229,7 +229,8 @@ impl Replay<'_> {
                  that was being written when the process or the machine stopped"
             );
         }
-        Ok(LastLog { number, id, previous, bytes: end as u64, is_clean: dropped == 0 })
+        let may_go_on = dropped == 0 && log.header.format == FORMAT;
+        Ok(LastLog { number, id, previous, bytes: end as u64, may_go_on })
     }
 
     /// Applies records up to the first that is not whole, and tells where that is.

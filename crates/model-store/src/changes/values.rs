@@ -56,7 +56,7 @@ fn read_one(kind: AttributeType, fields: &mut Fields<'_>) -> Option<Option<Value
     }
     let text = |fields: &mut Fields<'_>| fields.text().map(|text| Cow::Owned(text.to_owned()));
     let value = match kind {
-        AttributeType::Text => Value::Text(text(fields)?),
+        AttributeType::Text | AttributeType::Stored => Value::Text(text(fields)?),
         AttributeType::List => {
             let texts = fields.u32()?;
             Value::List((0..texts).map(|_| text(fields)).collect::<Option<_>>()?)
@@ -99,9 +99,10 @@ mod tests {
             Some(Value::Number(0.1)),
             Some(Value::Boolean(true)),
             Some(Value::DateTime(-1)),
+            Some(Value::Text("c".into())),
         ];
         assert_eq!(read(&columns(), &written(&all)).unwrap()[..], all);
-        let none = [const { None }; 6];
+        let none = [const { None }; 7];
         assert_eq!(read(&columns(), &written(&none)).unwrap()[..], none);
         let zero = [("n".to_owned(), AttributeType::Number)];
         let negative = written(&[Some(Value::Number(-0.0))]);
@@ -118,6 +119,7 @@ mod tests {
             Some(Value::Number(2.0)),
             Some(Value::Boolean(false)),
             None,
+            Some(Value::Text("d".into())),
         ]);
         for length in 0..good.len() {
             assert_eq!(read(&columns(), &good[..length]), None, "{length}");

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use super::base::Base;
 use super::error::ChangeError;
 use super::fields::Aligned;
-use super::log_header::{LOG_HEADER_BYTES, LogHeader, Previous};
+use super::log_header::{FORMAT, LOG_HEADER_BYTES, LogHeader, Previous};
 use super::record::{self, Kind, RecordHeader};
 use super::replay::{LastLog, name_of, numbers_in};
 use super::storage::{Lock, LogFile, Storage};
@@ -96,9 +96,9 @@ impl Writer {
         log: Option<LastLog>,
     ) -> Result<(), ChangeError> {
         (self.last, self.next, self.reserved) = (position, position.max(reserved) + 1, reserved);
-        let Some(LastLog { number, id, previous, bytes, is_clean }) = log else { return Ok(()) };
+        let Some(LastLog { number, id, previous, bytes, may_go_on }) = log else { return Ok(()) };
         let name = name_of(number);
-        let file = is_clean.then(|| self.storage.append(&name)).transpose();
+        let file = may_go_on.then(|| self.storage.append(&name)).transpose();
         let file = file.map_err(ChangeError::io("write", &self.storage.path(&name)))?;
         self.log = Some(Log { number, id, previous, bytes, synced: bytes, file });
         Ok(())
@@ -235,6 +235,7 @@ impl Writer {
             Some(log) => (log.number + 1, Some(Previous { id: log.id, bytes: log.bytes })),
         };
         let header = LogHeader {
+            format: FORMAT,
             number,
             id: random(),
             previous,

@@ -8,7 +8,7 @@ use header::{NpyHeader, SIGNATURE};
 use crate::number::Number;
 
 /// A multiple of this many bytes is before the first number, as NumPy itself writes it.
-const ALIGNMENT: usize = 64;
+pub(crate) const ALIGNMENT: usize = 64;
 
 /// What is before the first number of a file. `descr` is the type of an element as Python writes
 /// it: `'<f4'` with its quotes, or a list of fields.

@@ -7,6 +7,7 @@ use rayon::prelude::*;
 
 use super::formats::{MAX_WORD_BYTES, Parsed, check_finite};
 use super::npy_rows::{self, NpyRows};
+use super::partial::{Known, Partial, Record};
 use super::unpack::file_name;
 use crate::ModelError;
 use crate::encoder::{NO_ENCODER, NewEncoder, NewFiles};
@@ -38,9 +39,6 @@ pub enum DocumentVectors<'a> {
     /// repeated. The model has no encoder then.
     Array(&'a Path),
 }
-
-/// The key and the text of a record, or its fault. Where texts are not read, they are empty.
-pub(super) type Record = Result<(String, String), String>;
 
 /// Records that are to get vectors.
 #[derive(Default)]
@@ -91,21 +89,22 @@ impl<'a> DocumentVectors<'a> {
         }
     }
 
-    /// Sends the records of the file `input` on with their vectors, until there are no more, which
-    /// may be because there are `limit`, or nobody waits.
+    /// Sends the records of the file `input` on with their vectors. Stops after `limit` records, or
+    /// when nobody waits. Keeps vectors of texts in `partial`.
     pub(super) fn give(
         self,
         input: &Path,
+        mut partial: Option<&mut Partial>,
         limit: u64,
         batches: Receiver<Batch>,
         ready: &SyncSender<Ready>,
     ) -> Result<(), ModelError> {
         match self {
             Self::Encoded(by) => {
-                for Batch { records, bytes_read } in batches {
+                for (number, Batch { records, bytes_read }) in (0..).zip(batches) {
                     let count = records.len() as u64;
-                    if ready.send(Ready { count, bytes_read, rows: encoded(by, records) }).is_err()
-                    {
+                    let rows = encoded(by, number, &records, partial.as_deref_mut());
+                    if ready.send(Ready { count, bytes_read, rows }).is_err() {
                         break;
                     }
                 }
@@ -163,18 +162,42 @@ fn wrong_count(path: &Path, rows: u64, input: &Path, records: u64) -> ModelError
     ModelError::BadInput { path: path.to_owned(), reason: reason.into() }
 }
 
-fn encoded(by: &dyn TextVectors, records: Vec<Record>) -> Parsed {
+/// The rows of a batch, whose vectors are made, or were kept. Those of records that have none are
+/// tried again, which tells the fault.
+fn encoded(
+    by: &dyn TextVectors,
+    number: u64,
+    records: &[Record],
+    mut partial: Option<&mut Partial>,
+) -> Parsed {
     let dim = by.dim();
+    let known = partial.as_deref_mut().and_then(|partial| partial.take(number, records));
     let mut vectors = vec![0.0; records.len() * dim];
-    let each = vectors.par_chunks_exact_mut(dim).zip(records);
+    let mut is_there = vec![false; records.len()];
+    if let Some(known) = &known {
+        is_there.copy_from_slice(&known.has_vector);
+        let places =
+            vectors.chunks_exact_mut(dim).zip(&is_there).filter(|(_, is_there)| **is_there);
+        let kept = known.vectors.chunks_exact(dim);
+        places.zip(kept).for_each(|((place, _), kept)| place.copy_from_slice(kept));
+    }
+    let each = vectors.par_chunks_exact_mut(dim).zip(records).zip(&is_there);
     let checked: Vec<Result<String, String>> = each
-        .map(|(vector, record)| {
-            let (key, text) = record?;
-            let key = checked_key(key)?;
-            by.encode(&text, vector)?;
+        .map(|((vector, record), is_there)| {
+            let (key, text) = record.as_ref().map_err(Clone::clone)?;
+            let key = checked_key(key.clone())?;
+            if !is_there {
+                by.encode(text, vector)?;
+            }
             check_finite(vector).map(|()| key)
         })
         .collect();
+    if let (None, Some(partial)) = (&known, partial.filter(|partial| partial.keeps())) {
+        let has_vector: Vec<bool> = checked.iter().map(Result::is_ok).collect();
+        let present = vectors.chunks_exact(dim).zip(&has_vector).filter(|(_, has)| **has);
+        let vectors = present.flat_map(|(vector, _)| vector).copied().collect();
+        partial.put(number, records, &Known { has_vector, vectors });
+    }
     parsed(&vectors, &checked, dim)
 }
 

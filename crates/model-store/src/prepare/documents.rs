@@ -2,12 +2,14 @@
 
 use std::path::Path;
 use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use super::attributes::{Field, Line, read_wanted};
-use super::document_vectors::{Batch, DocumentVectors, Ready, Record};
+use super::document_vectors::{Batch, DocumentVectors, Ready};
 use super::formats::RecordUnit;
 use super::made::{Fill, Filled, TakeParsed, write_model};
+use super::partial::{Partial, Record};
 use super::pipeline::Position;
 use super::{Input, OnProgress, PrepareOptions, Progress, Summary, TableReader};
 use crate::ModelError;
@@ -32,7 +34,9 @@ pub struct DocumentFields {
 
 /// Reads the records of the file `input`, which has CSV with a header or JSON lines, compressed or
 /// not, or Parquet, and writes a model folder whose rows have their keys and the vectors of their
-/// texts. If it fails, nothing is left behind and `out` is unchanged.
+/// texts. If it fails, `out` is unchanged, and nothing is left behind but the vectors of texts that
+/// took more than 10 s to encode: they are in a file beside `out`, `OUT.partial`, and the same call
+/// goes on from there.
 ///
 /// # Errors
 /// If the file can't be read, a record is bad and must not be skipped, an array has not as many rows
@@ -45,17 +49,56 @@ pub fn prepare_documents(
     options: &PrepareOptions,
     on_progress: OnProgress<'_>,
 ) -> Result<Summary, ModelError> {
-    let fill = Documents { input, fields, vectors };
-    write_model(input, vectors.shape()?, out, options, on_progress, &fill)
+    let documents = Documents { input, fields, vectors };
+    let partial = match vectors {
+        DocumentVectors::Encoded(by) => Some(Partial::beside(out, &by.encoder(), by.dim())),
+        DocumentVectors::Array(_) => None,
+    };
+    prepare(documents, partial, out, options, on_progress)
 }
 
-struct Documents<'a> {
-    input: &'a Path,
-    fields: &'a DocumentFields,
-    vectors: DocumentVectors<'a>,
+/// The same, with the vectors that are there.
+pub(super) fn prepare(
+    documents: Documents<'_>,
+    partial: Option<Partial>,
+    out: &Path,
+    options: &PrepareOptions,
+    on_progress: OnProgress<'_>,
+) -> Result<Summary, ModelError> {
+    let (input, shape) = (documents.input, documents.vectors.shape()?);
+    let keeping = Keeping { documents, partial: Mutex::new(partial) };
+    let done = write_model(input, shape, out, options, on_progress, &keeping);
+    let partial = keeping.partial.into_inner().unwrap_or_else(PoisonError::into_inner);
+    match (done, partial) {
+        (Ok(mut summary), Some(mut partial)) => {
+            partial.remove();
+            summary.resumed = partial.found;
+            Ok(summary)
+        }
+        (Err(ModelError::Cancelled), Some(partial)) => Err(match partial.path() {
+            Some(path) => ModelError::CancelledHalf { path: path.to_owned() },
+            None => ModelError::Cancelled,
+        }),
+        (done, _) => done,
+    }
 }
 
-impl Fill for Documents<'_> {
+/// Documents that are to be rows.
+#[derive(Clone, Copy)]
+pub(super) struct Documents<'a> {
+    pub(super) input: &'a Path,
+    pub(super) fields: &'a DocumentFields,
+    pub(super) vectors: DocumentVectors<'a>,
+}
+
+/// Documents whose vectors are kept while they are made.
+struct Keeping<'a> {
+    documents: Documents<'a>,
+    /// Of the thread that encodes.
+    partial: Mutex<Option<Partial>>,
+}
+
+impl Fill for Keeping<'_> {
     fn unit(&self) -> RecordUnit {
         RecordUnit::Record
     }
@@ -71,6 +114,7 @@ impl Fill for Documents<'_> {
         take: TakeParsed<'_>,
         on_progress: OnProgress<'_>,
     ) -> Result<Filled<'_>, ModelError> {
+        let Documents { input, vectors, .. } = self.documents;
         let limit = options.limit.map_or(u64::MAX, |limit| limit.get() as u64);
         let (batches, to_encode) = sync_channel(BATCHES);
         let (encoded, arriving) = sync_channel(BATCHES);
@@ -79,13 +123,14 @@ impl Fill for Documents<'_> {
         let records = thread::scope(|scope| {
             let named = |name: &str| thread::Builder::new().name(name.into());
             let reading = named("kindred-read")
-                .spawn_scoped(scope, || self.read(limit, options, batches))
-                .map_err(ModelError::io("read", self.input))?;
+                .spawn_scoped(scope, || self.documents.read(limit, options, batches))
+                .map_err(ModelError::io("read", input))?;
             let encoding = named("kindred-encode")
                 .spawn_scoped(scope, move || {
-                    self.vectors.give(self.input, limit, to_encode, &encoded)
+                    let mut partial = self.partial.lock().unwrap_or_else(PoisonError::into_inner);
+                    vectors.give(input, partial.as_mut(), limit, to_encode, &encoded)
                 })
-                .map_err(ModelError::io("read", self.input))?;
+                .map_err(ModelError::io("read", input))?;
             let mut records = 0;
             for Ready { count, bytes_read, rows } in arriving {
                 let rows = take(Position { records, bytes: 0 }, rows)?;
@@ -100,7 +145,7 @@ impl Fill for Documents<'_> {
             }
             Ok(records)
         })?;
-        let (is_start, encoder) = (records == limit, Some(self.vectors.encoder()));
+        let (is_start, encoder) = (records == limit, Some(vectors.encoder()));
         Ok(Filled { records, is_start, encoder, warning: None })
     }
 }

@@ -152,9 +152,9 @@ impl<W: Write + Seek> Rows<'_, W> {
         };
         let first_bad_row = first_bad.map(|(number, reason)| format!("{unit} {number}: {reason}"));
         let (rows, dim) = (writer.rows(), writer.dim());
-        let (attributes, ngrams) = (Vec::new(), None);
+        let (attributes, ngrams, resumed) = (Vec::new(), None, 0);
         let summary =
-            Summary { rows, dim, first_bad_row, attributes, ngrams, warnings, provenance };
+            Summary { rows, dim, first_bad_row, attributes, ngrams, resumed, warnings, provenance };
         Ok((writer, summary))
     }
 }

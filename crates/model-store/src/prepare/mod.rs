@@ -43,6 +43,7 @@ mod made;
 mod members;
 mod npy_rows;
 mod options;
+mod partial;
 mod pipeline;
 mod plain_text;
 mod rows;

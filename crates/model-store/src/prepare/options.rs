@@ -156,6 +156,8 @@ pub struct Summary {
     pub attributes: Vec<AttributeDescription>,
     /// How many vectors n-grams share, if words that are no rows get theirs from these.
     pub ngrams: Option<u32>,
+    /// Documents whose vectors were there, because they were made before the work was stopped.
+    pub resumed: u64,
     /// Warnings, such as one about empty lines at the end of a file: a sentence for each.
     pub warnings: Vec<String>,
     /// The file's format and size, and how many rows were skipped.

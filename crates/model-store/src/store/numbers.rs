@@ -59,7 +59,7 @@ impl ModelStore {
         self.files.join(name)
     }
 
-    /// The idempotency keys that a fold has kept, as lines of JSON.
+    /// The idempotency keys, and the positions of sources, that a fold has kept, as lines of JSON.
     pub(crate) fn requests(&self) -> &[u8] {
         self.requests.as_deref().unwrap_or_default()
     }

@@ -243,6 +243,10 @@ settings! {
         /// Timeout, in ms, of the query that /health/ready sends
         #[arg(value_name = "MS")]
         readiness_timeout_ms: u64 = 5000 in 1..;
+        /// Time, in s, by which a table may be behind a system that it follows, such as PostgreSQL,
+        /// before /health/ready answers 503; 0 for any
+        #[arg(value_name = "SECONDS")]
+        max_lag_seconds: u64 = 0;
         /// Minimum size, in bytes, of answers to compress; 0 disables compression
         #[arg(value_name = "BYTES")]
         compress_from_bytes: u64 = 16384;

@@ -20,6 +20,7 @@ mod rolling;
 mod served;
 mod service;
 mod set;
+mod sources;
 mod tables;
 mod verification;
 mod warm;
@@ -43,6 +44,7 @@ pub use set::{ModelSet, Models};
 pub(crate) use call::{Call, NotMilliseconds};
 pub(crate) use pinned::{Pinned, tag_with};
 pub(crate) use set::View;
+pub(crate) use sources::Report;
 pub(crate) use writer::{Write, WriteError, Writer};
 
 /// A model with the reference engine.

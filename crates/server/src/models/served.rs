@@ -16,7 +16,8 @@ use super::heads::ServedHead;
 use super::opened::Opened;
 use super::pins::Pins;
 use super::readiness::Readiness;
-use crate::observe::EngineFigures;
+use super::sources::Report;
+use crate::observe::{EngineFigures, SourceFigures};
 use kindred::filter::FilterSets;
 use kindred::heads::Tokenised;
 use kindred::live::Live;
@@ -156,6 +157,17 @@ impl ServedModel {
         self.live.as_ref().map_or_else(|| self.model.rows(), |live| live.now().live_rows())
     }
 
+    /// The systems that the table follows, with the last report of each, if there was one since the
+    /// start.
+    pub(crate) fn sources(&self) -> Vec<(String, Option<Report>)> {
+        let Some((live, writer)) = self.live.as_ref().zip(self.writer.as_ref()) else {
+            return Vec::new();
+        };
+        let now = live.now();
+        let names = now.sources().iter().map(|(name, _)| name);
+        names.map(|name| (name.to_owned(), writer.reports.of(name))).collect()
+    }
+
     /// Whether it is the same model, at the same position if its rows change.
     pub(super) fn is_of(&self, opened: &Opened) -> bool {
         let position =
@@ -169,6 +181,15 @@ impl ServedModel {
         self.model.name()
     }
 
+    fn source_figures(&self) -> Vec<SourceFigures> {
+        let figures = |(name, report): (String, Option<Report>)| {
+            let report = report?;
+            let Report { behind, retained, .. } = report;
+            Some(SourceFigures { name, behind, behind_by: report.behind_now(), retained })
+        };
+        self.sources().into_iter().filter_map(figures).collect()
+    }
+
     /// The counts of its queue and engine.
     pub(crate) fn figures(&self) -> EngineFigures {
         let table = self.model.table();
@@ -180,6 +201,7 @@ impl ServedModel {
             dim: self.model.dim(),
             bytes: bytes as u64,
             damaged_files: self.readiness.damaged_files(),
+            sources: self.source_figures(),
             filters: self.sets.counts(),
             queue: self.queue.statistics(),
             texts: if has_heads { self.text_counts.counted().to_vec() } else { Vec::new() },

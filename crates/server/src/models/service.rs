@@ -18,6 +18,9 @@ pub struct Timeouts {
     pub request: Duration,
     /// For its body to arrive.
     pub body_read: Duration,
+    /// Time by which a table may be behind a system that it follows and still count as ready; `None`
+    /// for any.
+    pub lag: Option<Duration>,
 }
 
 /// The build of the program that serves: commit and features.

@@ -26,6 +26,8 @@ use kindred::live::changes::{
 use scheduler::account::{Account, ByCaller, Full, Turns};
 use tokio::sync::{oneshot, watch};
 
+use super::sources::SourceReports;
+
 /// Maximum number of waiting batches of one caller.
 const MAX_WAITING_PER_CALLER: usize = 256;
 /// Maximum number of waiting batches in total.
@@ -74,6 +76,8 @@ pub(crate) type Written = Result<Option<Committed>, WriteError>;
 pub(crate) struct Writer {
     shared: Arc<Shared>,
     positions: watch::Receiver<u64>,
+    /// What followers report of the systems that the table follows.
+    pub(crate) reports: SourceReports,
 }
 
 struct Shared {
@@ -133,7 +137,7 @@ impl Writer {
         thread::Builder::new().name("kindred-write".into()).spawn(move || {
             of_thread.work(&changes, &position);
         })?;
-        Ok(Self { shared, positions })
+        Ok(Self { shared, positions, reports: SourceReports::default() })
     }
 
     /// Commits a batch when it is this caller's turn.
@@ -162,11 +166,23 @@ impl Writer {
         told.unwrap_or(Err(WriteError::Panicked))
     }
 
-    /// Waits until the table has this position, or the time has come.
-    pub(crate) async fn reaches(&self, position: u64, until: Instant) -> bool {
-        let mut positions = self.positions.clone();
-        let reached = positions.wait_for(|&now| now >= position);
-        matches!(tokio::time::timeout_at(until.into(), reached).await, Ok(Ok(_)))
+    /// Waits until the table has come so far, which batches and reports may change, or the time has
+    /// come.
+    pub(crate) async fn reaches(&self, has_come: impl Fn() -> bool, until: Instant) -> bool {
+        let (mut positions, mut told) = (self.positions.clone(), self.reports.told());
+        let coming = async {
+            while !has_come() {
+                let changed = tokio::select! {
+                    changed = positions.changed() => changed,
+                    changed = told.changed() => changed,
+                };
+                if changed.is_err() {
+                    return false;
+                }
+            }
+            true
+        };
+        tokio::time::timeout_at(until.into(), coming).await.unwrap_or(false)
     }
 }
 

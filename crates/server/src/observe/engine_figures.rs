@@ -1,5 +1,7 @@
 //! The counts of a model's queue and engines, for metrics.
 
+use std::time::Duration;
+
 use kindred::filter::FilterCounts;
 use kindred::queue::QueueStatistics;
 
@@ -16,12 +18,27 @@ pub struct EngineFigures {
     pub bytes: u64,
     /// Files that were found damaged: its own, or those that its heads need.
     pub damaged_files: u64,
+    /// The systems that the table follows, as far as their followers have reported.
+    pub sources: Vec<SourceFigures>,
     /// The counts of the sets of rows that filters have made.
     pub filters: FilterCounts,
     /// The counts of the queue, and with them those of the engines themselves.
     pub queue: QueueStatistics,
     /// Counts of texts for heads, by the names in `COUNTERS`; none without heads.
     pub texts: Vec<(&'static str, u64)>,
+}
+
+/// How far a table is behind a system that it follows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SourceFigures {
+    /// The source's name.
+    pub name: String,
+    /// Bytes or messages that were not applied at the last report.
+    pub behind: u64,
+    /// Time by which the table may be behind.
+    pub behind_by: Duration,
+    /// Bytes that the system keeps for the table's follower.
+    pub retained: u64,
 }
 
 /// The counters of engines: the engine's own name, the metric's name, and what it means.

@@ -80,8 +80,9 @@ mod tests {
             Ok(Box::new(ReferenceEngine::new(model.clone())))
         });
         let (model, queue) = (name.to_owned(), asked.unwrap().statistics());
-        let (filters, texts) = (FilterCounts::default(), vec![]);
-        EngineFigures { model, rows: 3, dim: 2, bytes: 0, damaged_files: 0, filters, queue, texts }
+        let (filters, texts, sources) = (FilterCounts::default(), vec![], vec![]);
+        let (rows, dim, bytes, damaged_files) = (3, 2, 0, 0);
+        EngineFigures { model, rows, dim, bytes, damaged_files, sources, filters, queue, texts }
     }
 
     #[test]

@@ -9,7 +9,9 @@ use super::engine_figures::COUNTERS;
 use super::family::{Family, Labels, Samples, counts, gauges, histograms, only};
 use super::labels::{METHOD_COUNT, STATUS_COUNT, method_name, status_name};
 use super::thread_figures::ThreadFigures;
-use super::{EngineFigures, Histogram, Observer, ReloadFigures, Reloadable, process};
+use super::{
+    EngineFigures, Histogram, Observer, ReloadFigures, Reloadable, SourceFigures, process,
+};
 use crate::traces::TraceFigures;
 use kindred::filter::FilterCounts;
 use kindred::queue::QueueStatistics;
@@ -37,6 +39,7 @@ pub(super) fn all(observer: &Observer, known: Known<'_>, models: &[EngineFigures
     families.extend(of_connections(observer));
     families.extend(of_memory(known.memory));
     families.extend(of_models(models));
+    families.extend(of_sources(models));
     families.extend(of_engines(models));
     families.extend(of_reloads(observer.reloads()));
     families.extend(known.traces.map(of_traces).into_iter().flatten());
@@ -173,6 +176,35 @@ fn named(model: &EngineFigures) -> Labels {
 
 fn by_model<V>(models: &[EngineFigures], of: impl Fn(&EngineFigures) -> V) -> Vec<(Labels, V)> {
     models.iter().map(|model| (named(model), of(model))).collect()
+}
+
+fn of_sources(models: &[EngineFigures]) -> [Family; 3] {
+    let by_source = |of: fn(&SourceFigures) -> f64| -> Vec<(Labels, f64)> {
+        let each = models.iter().flat_map(|model| {
+            let label = |one: &SourceFigures| {
+                vec![("model", model.model.clone()), ("source", one.name.clone())]
+            };
+            model.sources.iter().map(move |one| (label(one), of(one)))
+        });
+        each.collect()
+    };
+    [
+        gauges(
+            "kindred_source_behind",
+            "Bytes or messages of a followed system that were not applied at the last report",
+            by_source(|one| one.behind as f64),
+        ),
+        gauges(
+            "kindred_source_behind_seconds",
+            "Time by which the table may be behind a system that it follows",
+            by_source(|one| one.behind_by.as_secs_f64()),
+        ),
+        gauges(
+            "kindred_source_retained_bytes",
+            "Bytes that a followed system keeps for the table's follower: WAL of PostgreSQL's slot",
+            by_source(|one| one.retained as f64),
+        ),
+    ]
 }
 
 fn of_models(models: &[EngineFigures]) -> [Family; 16] {

@@ -5,7 +5,7 @@ use axum::http::Method;
 
 /// Maximum number of routes. The code that makes an [`Observer`](super::Observer) gives their
 /// labels.
-pub(crate) const MAX_ROUTES: usize = 32;
+pub(crate) const MAX_ROUTES: usize = 40;
 
 /// The label of any method or status that is not in its list.
 const OTHER: &str = "other";

@@ -24,7 +24,7 @@ use std::thread::ThreadId;
 pub use access_log::AccessLog;
 pub(crate) use access_log::LoggedRequest;
 pub use counter::Histogram;
-pub use engine_figures::EngineFigures;
+pub use engine_figures::{EngineFigures, SourceFigures};
 pub use families::Known;
 pub(crate) use labels::MAX_ROUTES;
 pub use reloads::{ReloadFigures, Reloadable};

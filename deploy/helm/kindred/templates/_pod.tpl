@@ -83,7 +83,7 @@ topologySpreadConstraints:
     labelSelector:
       matchLabels: {{- include "kindred.selector" $ | nindent 8 }}
     # Each version by itself, so that a rolling update ends spread as well.
-    matchLabelKeys: [pod-template-hash]
+    matchLabelKeys: [{{ ternary "controller-revision-hash" "pod-template-hash" (eq (include "kindred.workload" $) "StatefulSet") }}]
   {{- end }}
   {{- end }}
 {{- end }}

@@ -14,6 +14,7 @@
 {{- range index $sources $kind }}{{ $all = append $all (printf "%s=%s" .name .folder) }}{{ end -}}
 {{- if $all }}{{ $_ := set $settings $key $all }}{{ end -}}
 {{- end -}}
+{{- if .Values.follow.tables }}{{ $_ := set $settings "models_dir" "/tables" }}{{ end -}}
 {{- if .Values.apiKeys.existingSecret -}}
 {{- $_ := set $settings "api_keys_file" (printf "/etc/kindred/keys/%s" .Values.apiKeys.key) -}}
 {{- end -}}

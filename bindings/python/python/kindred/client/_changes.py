@@ -46,34 +46,54 @@ def fold(timeout: float | None) -> Question[dict[str, Any]]:
 
 def put_rows(
     keys: Iterable[str], vectors: Any, attributes: Iterable[Mapping[str, Any] | None] | None, biases: Iterable[float] | None,
-    on_error: str, durability: str, idempotency_key: str | None, timeout: float | None,
+    delete: Iterable[str], on_error: str, durability: str, idempotency_key: str | None, if_position: Change | str | None,
+    source_position: str | None, timeout: float | None,
 ) -> Question[Change]:  # fmt: skip
-    """Puts rows, all together or none."""
-    rows, array = rows_to_put(keys, vectors, attributes, biases)
+    """Puts rows and deletes others, all together or none."""
+    gone = list(delete)
+    rows: list[dict[str, Any]] = []
+    array = None
+    # Only a change that does something else may have none to put.
+    keys = list(keys) if (gone or source_position) and not isinstance(keys, (str, bytes)) else keys
+    if keys != []:
+        rows, array = rows_to_put(keys, vectors, attributes, biases)
     options = {"on_error": one_of("on_error", on_error, ("refuse", "skip")), **_durability(durability)}
     if array is None:
-        parameters, body, sends = [], to_json({"rows": rows, **options}), "application/json"
+        parameters, body, sends = [], to_json({"rows": rows, "delete": gone, **options}), "application/json"
     else:
         parameters = _options.parameters(options)
-        body, sends = _parts(rows, array)
-    made = _made(idempotency_key)
-    return one(Request("/rows", _change, parameters, body, sends, idempotency_key=made), timeout)
+        body, sends = _parts(rows, array, gone)
+    made, headers = _made(idempotency_key), _positions(if_position, source_position)
+    return one(Request("/rows", _change, parameters, body, sends, headers=headers, idempotency_key=made), timeout)
 
 
 def delete_rows(
-    keys: Any, filter: str | None, durability: str, idempotency_key: str | None, timeout: float | None
-) -> Question[Change]:
+    keys: Any, filter: str | None, durability: str, idempotency_key: str | None, if_position: Change | str | None,
+    timeout: float | None,
+) -> Question[Change]:  # fmt: skip
     """Deletes rows by their keys, or all that meet a filter."""
     if (keys is None) == (filter is None):
         raise InvalidValueError("delete_rows() needs exactly one of `keys` and `filter`")
-    options = _durability(durability)
+    options, headers = _durability(durability), _positions(if_position, None)
     if filter is None:
         body = to_json({"keys": keys_of([keys] if isinstance(keys, str) else keys), **options})
-        return one(Request("/rows/delete", _change, body=body, idempotency_key=_made(idempotency_key)), timeout)
+        made = _made(idempotency_key)
+        return one(Request("/rows/delete", _change, body=body, headers=headers, idempotency_key=made), timeout)
     if idempotency_key is not None:
         message = "`idempotency_key` is for changes by keys: other rows may meet the filter when it is sent again"
         raise InvalidValueError(message, field="idempotency_key")
-    return one(Request("/rows/delete", _change, body=to_json({"filter": filter, **options}), is_done_once=True), timeout)
+    body = to_json({"filter": filter, **options})
+    return one(Request("/rows/delete", _change, body=body, headers=headers, is_done_once=True), timeout)
+
+
+def sources() -> Question[dict[str, Any]]:
+    """The systems that a table follows."""
+    return one(Request("/sources", lambda answer: dict(answer.json())))
+
+
+def report(reports: list[dict[str, Any]]) -> Question[dict[str, Any]]:
+    """A follower's report."""
+    return one(Request("/sources", lambda answer: dict(answer.json()), body=to_json({"sources": reports}), is_done_once=True))
 
 
 def get_row(key: str) -> Question[StoredRow]:
@@ -132,8 +152,20 @@ def position_of(change: Change | str) -> str:
     """The position of a change, as a header has it."""
     position = f"{change.version}/{change.position}" if isinstance(change, Change) else change
     if not isinstance(position, str) or not VISIBLE.fullmatch(position):
-        raise InvalidValueError("`change` must be the answer to a change, or VERSION/POSITION", field="change")
+        message = "`change` must be the answer to a change, VERSION/POSITION or SOURCE:POSITION"
+        raise InvalidValueError(message, field="change")
     return position
+
+
+def _positions(if_position: Change | str | None, source_position: str | None) -> dict[str, str]:
+    """The headers of a change for one position, and of one that reaches a position of another system."""
+    headers = {} if if_position is None else {"If-Position": position_of(if_position)}
+    if source_position is not None:
+        if not isinstance(source_position, str) or not VISIBLE.fullmatch(source_position):
+            expected = "SOURCE:POSITION without spaces, such as postgres:0/16B3748"
+            raise InvalidValueError(f"`source_position` must be {expected}", field="source_position", expected=expected)
+        headers["Source-Position"] = source_position
+    return headers
 
 
 def _nothing(answer: Answer) -> None:
@@ -170,8 +202,8 @@ def _made(idempotency_key: str | None) -> str:
     return idempotency_key
 
 
-def _parts(rows: list[dict[str, Any]], vectors: npt.NDArray[np.float32]) -> tuple[bytes, str]:
-    """Rows as JSON lines and their vectors as an .npy file, as parts of one body, and its type."""
+def _parts(rows: list[dict[str, Any]], vectors: npt.NDArray[np.float32], delete: list[str]) -> tuple[bytes, str]:
+    """Rows as JSON lines, their vectors as an .npy file and keys to delete, as parts of one body, and its type."""
     from ._npy import MEDIA_TYPE, encode
 
     boundary = os.urandom(16).hex()
@@ -182,6 +214,8 @@ def _parts(rows: list[dict[str, Any]], vectors: npt.NDArray[np.float32]) -> tupl
             lines,
             f'\r\n--{boundary}\r\nContent-Disposition: form-data; name="vectors"\r\nContent-Type: {MEDIA_TYPE}\r\n\r\n'.encode(),
             encode(vectors),
+            f'\r\n--{boundary}\r\nContent-Disposition: form-data; name="delete"\r\n\r\n'.encode(),
+            to_json(delete),
             f"\r\n--{boundary}--\r\n".encode(),
         ]
     )

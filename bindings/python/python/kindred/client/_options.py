@@ -70,10 +70,9 @@ def read(given: Mapping[str, Any]) -> tuple[dict[str, Any], float | None]:
         options[name] = READERS[values](value, bounds)
         if options[name] is None:
             raise InvalidValueError(f"`{name}` must be {expected}", field=name, expected=expected)
-    # In process, answers have no place for vectors and attributes; explain() explains.
-    options.pop("with_vectors", None)
-    options.pop("with_attributes", None)
-    options.pop("explain", None)
+    # In process, answers have no place for vectors, texts and attributes; explain() explains.
+    for name in ("with_vectors", "with_text", "with_attributes", "explain"):
+        options.pop(name, None)
     timeout_ms = options.pop("timeout_ms", None)
     return options, None if timeout_ms is None else timeout_ms / 1000
 

@@ -34,7 +34,7 @@ class Tables:
             name: its name.
             dim: components of each vector.
             metric: ``cosine``, or ``dot`` for the dot product.
-            attributes: types by names: ``text``, ``list``, ``integer``, ``number``, ``boolean`` or ``date-time``.
+            attributes: types by names: ``text``, ``list``, ``integer``, ``number``, ``boolean``, ``date-time`` or ``stored``.
         """
         return self._ask(changes.create_model(name, dim, metric, attributes))
 
@@ -44,8 +44,9 @@ class Tables:
 
     def put_rows(
         self, keys: Iterable[str], vectors: Any, *, attributes: Iterable[Mapping[str, Any] | None] | None = None,
-        biases: Iterable[float] | None = None, on_error: str = "refuse", durability: str = "synced",
-        idempotency_key: str | None = None, timeout: float | None = None,
+        biases: Iterable[float] | None = None, delete: Iterable[str] = (), on_error: str = "refuse",
+        durability: str = "synced", idempotency_key: str | None = None, if_position: Change | str | None = None,
+        source_position: str | None = None, timeout: float | None = None,
     ) -> Change:  # fmt: skip
         """Inserts rows, and replaces those whose key the table has: all together, or none. Then they are on disk.
 
@@ -54,21 +55,28 @@ class Tables:
             vectors: ``[n, dim]``. Arrays travel in binary, lists as JSON. A text instead of a vector is encoded by the service.
             attributes: for each row, its attributes by their names, or None.
             biases: under ``dot``, a number for each row that is added to its scores.
+            delete: keys whose rows are deleted in the same batch. There may be no rows to put then.
             on_error: with ``skip``, bad rows are left out and named in the result, instead of a `BadRowsError`.
             durability: with ``none``, the answer does not wait for the disk.
             idempotency_key: a text that no other change has; the client makes one. A change that is sent again is done once.
+            if_position: an earlier change, or its ``VERSION/POSITION``: if others have changed rows since, the change is refused
+                with the code ``position_changed``.
+            source_position: the position that the table reaches by this change of a system that it follows, ``NAME:POSITION``.
             timeout: seconds, instead of the client's.
 
         Raises:
             BadRowsError: it names each bad row.
         """
         return self._ask(
-            changes.put_rows(keys, vectors, attributes, biases, on_error, durability, idempotency_key, timeout)
+            changes.put_rows(
+                keys, vectors, attributes, biases, delete, on_error, durability, idempotency_key, if_position,
+                source_position, timeout,
+            )  # fmt: skip
         )
 
     def delete_rows(
         self, keys: str | Iterable[str] | None = None, *, filter: str | None = None, durability: str = "synced",
-        idempotency_key: str | None = None, timeout: float | None = None,
+        idempotency_key: str | None = None, if_position: Change | str | None = None, timeout: float | None = None,
     ) -> Change:  # fmt: skip
         """Deletes the rows of some keys, or all that meet a filter.
 
@@ -77,9 +85,9 @@ class Tables:
         Args:
             keys: a key, or some. Those that the table does not have are counted as ``missing``.
             filter: instead of keys.
-            durability, idempotency_key, timeout: as for `put_rows`.
+            durability, idempotency_key, if_position, timeout: as for `put_rows`.
         """
-        return self._ask(changes.delete_rows(keys, filter, durability, idempotency_key, timeout))
+        return self._ask(changes.delete_rows(keys, filter, durability, idempotency_key, if_position, timeout))
 
     def get_row(self, key: str) -> StoredRow:
         """A row as it was put; `UnknownWordError` if the table has none with this key."""
@@ -100,12 +108,23 @@ class Tables:
             for row in pages.took(self._ask(pages.next())):
                 yield row
 
+    def sources(self) -> dict[str, Any]:
+        """The systems that a table follows, such as PostgreSQL, and how far its rows have come there."""
+        return self._ask(changes.sources())
+
+    def report_sources(self, reports: list[dict[str, Any]]) -> dict[str, Any]:
+        """Tells the service how far this program has followed other systems; each report has ``name``, ``position``, and ``behind``
+        and ``behind_seconds``."""
+        return self._ask(changes.report(reports))
+
     def fold(self, *, timeout: float | None = None) -> dict[str, Any]:
         """Folds the changes of a table into a new base: ``outcome`` is ``folded``, ``running`` or ``unchanged``."""
         return self._ask(changes.fold(timeout))
 
     def after(self: C, change: Change | str) -> C:
         """A client whose answers are about the rows after a change, or later ones, whatever service of several answers.
+
+        ``change`` may also be a position of a system that the table follows, such as ``postgres:0/16B3748``.
 
         It shares the connections of this client, and lives as long. A service of one process needs none: there, every question that
         is asked after the answer to a change sees it.
@@ -136,20 +155,24 @@ class AsyncTables:
 
     async def put_rows(
         self, keys: Iterable[str], vectors: Any, *, attributes: Iterable[Mapping[str, Any] | None] | None = None,
-        biases: Iterable[float] | None = None, on_error: str = "refuse", durability: str = "synced",
-        idempotency_key: str | None = None, timeout: float | None = None,
+        biases: Iterable[float] | None = None, delete: Iterable[str] = (), on_error: str = "refuse",
+        durability: str = "synced", idempotency_key: str | None = None, if_position: Change | str | None = None,
+        source_position: str | None = None, timeout: float | None = None,
     ) -> Change:  # fmt: skip
         """As `Client.put_rows`."""
         return await self._ask(
-            changes.put_rows(keys, vectors, attributes, biases, on_error, durability, idempotency_key, timeout)
+            changes.put_rows(
+                keys, vectors, attributes, biases, delete, on_error, durability, idempotency_key, if_position,
+                source_position, timeout,
+            )  # fmt: skip
         )
 
     async def delete_rows(
         self, keys: str | Iterable[str] | None = None, *, filter: str | None = None, durability: str = "synced",
-        idempotency_key: str | None = None, timeout: float | None = None,
+        idempotency_key: str | None = None, if_position: Change | str | None = None, timeout: float | None = None,
     ) -> Change:  # fmt: skip
         """As `Client.delete_rows`."""
-        return await self._ask(changes.delete_rows(keys, filter, durability, idempotency_key, timeout))
+        return await self._ask(changes.delete_rows(keys, filter, durability, idempotency_key, if_position, timeout))
 
     async def get_row(self, key: str) -> StoredRow:
         """As `Client.get_row`."""
@@ -169,6 +192,14 @@ class AsyncTables:
         while not pages.is_done:
             for row in pages.took(await self._ask(pages.next())):
                 yield row
+
+    async def sources(self) -> dict[str, Any]:
+        """As `Client.sources`."""
+        return await self._ask(changes.sources())
+
+    async def report_sources(self, reports: list[dict[str, Any]]) -> dict[str, Any]:
+        """As `Client.report_sources`."""
+        return await self._ask(changes.report(reports))
 
     async def fold(self, *, timeout: float | None = None) -> dict[str, Any]:
         """As `Client.fold`."""

@@ -68,6 +68,8 @@ class Request:
     """It changes the service, so it is never sent twice."""
     method: str | None = None
     """Instead of the usual one."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """More of them."""
     idempotency_key: str | None = None
     """With it, the service does the change once, however often it is sent."""
     is_done_once: bool = False
@@ -150,7 +152,7 @@ class Call:
         if left <= 0:
             self.late()
         self.attempts += 1
-        headers = {"Accept": self.request.accepts, "X-Request-Id": self.request_id}
+        headers = {"Accept": self.request.accepts, "X-Request-Id": self.request_id, **self.request.headers}
         if self.request.body is not None:
             headers["Content-Type"] = self.request.sends
         if self.settings.api_key is not None:

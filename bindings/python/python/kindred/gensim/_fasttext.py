@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import warnings
 import weakref
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -31,7 +32,10 @@ class FastTextKeyedVectors(KeyedVectors):
     fastText's to the bit, where gensim divides instead of multiplying by the reciprocal, and may differ in the last bit.
     """
 
-    def __init__(self, model: kindred.Model, *args: Any, **kwargs: Any) -> None:
+    compatible_hash = True
+    """Whether n-grams are hashed as by fastText, as gensim has done it since version 3.7."""
+
+    def __init__(self, model: kindred.Model | None = None, *args: Any, **kwargs: Any) -> None:
         if not isinstance(model, kindred.Model) or args or kwargs:
             raise UnsupportedError(
                 "an empty FastTextKeyedVectors is for training, which is gensim's: load_facebook_vectors(path), or "
@@ -52,6 +56,7 @@ class FastTextKeyedVectors(KeyedVectors):
     def load_facebook_vectors(cls, path: Any, encoding: str = "utf-8", *, device: str = "auto") -> Self:
         """Reads a ``.bin`` file of fastText, also compressed. ``encoding`` is UTF-8, as fastText writes it.
 
+        Words that can't be rows, such as an empty one, are left out with a warning; texts have their vectors all the same.
         For a large file, ``kindred prepare`` it once and `load` the folder: that takes a moment each time.
         """
         if encoding.lower().replace("_", "-") not in ("utf-8", "utf8"):
@@ -59,7 +64,11 @@ class FastTextKeyedVectors(KeyedVectors):
         folder = tempfile.mkdtemp(prefix="kindred-")
         try:
             model = os.path.join(folder, "model")
-            kindred.prepare(path, model)
+            # As gensim, which reads words that no text can have.
+            read = kindred.prepare(path, model, skip_bad_rows=True)
+            if read["bad_rows_skipped"]:
+                left_out = f"{read['bad_rows_skipped']} words of the file have no row; the first: {read['first_bad_row']}"
+                warnings.warn(left_out, stacklevel=2)
             found = cls(kindred.open(model, device=device))
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)

@@ -11,6 +11,7 @@ use crate::attributes::Value;
 use crate::changes::fields::Aligned;
 use crate::changes::record::HEADER_BYTES;
 use crate::changes::schema::Schema;
+use crate::changes::sources::Sources;
 use crate::changes::values;
 
 /// Maximum size of a batch, in bytes of the log.
@@ -65,6 +66,9 @@ pub struct Batch {
     pub(crate) deletes: usize,
     /// Of the schema.
     pub(crate) fingerprint: u64,
+    pub(crate) sources: Sources,
+    /// The position that the table must have.
+    pub(crate) only_at: Option<u64>,
 }
 
 impl Batch {
@@ -76,6 +80,13 @@ impl Batch {
     /// Number of keys whose rows are deleted.
     pub fn deletes(&self) -> usize {
         self.deletes
+    }
+
+    /// The same batch, which is refused unless the table has exactly this position, if one is
+    /// given. So a caller that knows the rows at a position changes those and no others.
+    #[must_use]
+    pub fn only_at(self, position: impl Into<Option<u64>>) -> Self {
+        Self { only_at: position.into(), ..self }
     }
 }
 
@@ -100,6 +111,7 @@ pub struct BatchBuilder<'s> {
     pub(super) schema: &'s Schema,
     /// What makes vectors of rows that have a text.
     pub(super) texts: Option<&'s dyn RowTexts>,
+    sources: Sources,
     /// The rows so far, good and bad.
     rows: usize,
     bad: Vec<BadRow>,
@@ -141,6 +153,7 @@ impl<'s> BatchBuilder<'s> {
         Self {
             schema,
             texts: None,
+            sources: Sources::default(),
             rows: 0,
             bad: Vec::new(),
             seen: HashMap::new(),
@@ -157,6 +170,13 @@ impl<'s> BatchBuilder<'s> {
     #[must_use]
     pub fn with_texts(self, texts: &'s dyn RowTexts) -> Self {
         Self { texts: Some(texts), ..self }
+    }
+
+    /// The same batch, with which the table reaches these positions of the systems that it follows.
+    /// It may have no rows.
+    #[must_use]
+    pub fn with_sources(self, sources: Sources) -> Self {
+        Self { sources, ..self }
     }
 
     /// Adds a row that is inserted, or replaces the row with its key.
@@ -205,7 +225,7 @@ impl<'s> BatchBuilder<'s> {
     /// The batch of all rows.
     ///
     /// # Errors
-    /// Names every bad row. `None` if there are no rows at all.
+    /// Names every bad row. `None` if there are no rows at all, and no sources.
     pub fn finish(self) -> Result<Option<Batch>, BadRows> {
         match self.finish_without_bad() {
             (batch, bad) if bad.is_empty() => Ok(batch),
@@ -213,10 +233,10 @@ impl<'s> BatchBuilder<'s> {
         }
     }
 
-    /// The batch of the good rows, if there are any, and the bad ones.
+    /// The batch of the good rows, if there are any or sources, and the bad ones.
     pub fn finish_without_bad(self) -> (Option<Batch>, Vec<BadRow>) {
         let (upserts, deletes) = (self.upserted.ends.len(), self.deleted.ends.len());
-        if upserts + deletes == 0 {
+        if upserts + deletes == 0 && self.sources.is_empty() {
             return (None, self.bad);
         }
         let start = end(self.upserted.text.len());
@@ -239,7 +259,9 @@ impl<'s> BatchBuilder<'s> {
             &self.attributes,
         ]);
         let fingerprint = self.schema.fingerprint();
-        (Some(Batch { record, upserts, deletes, fingerprint }), self.bad)
+        let sources = self.sources;
+        let batch = Batch { record, upserts, deletes, fingerprint, sources, only_at: None };
+        (Some(batch), self.bad)
     }
 
     pub(super) fn refuse(&mut self, key: &str, reason: String) {
@@ -305,7 +327,7 @@ impl<'s> BatchBuilder<'s> {
                 return Err(format!("the table has no attribute `{name}`; it has {names}"));
             };
             let is_finite = !matches!(value, Value::Number(number) if !number.is_finite());
-            if value.kind() != *kind || !is_finite {
+            if value.kind() != kind.of_values() || !is_finite {
                 return Err(format!("its attribute `{name}` is not {}", kind.described()));
             }
         }

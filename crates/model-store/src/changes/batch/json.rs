@@ -43,7 +43,7 @@ impl BatchBuilder<'_> {
     fn upsert_either(&mut self, json: &str, beside: Option<&[f32]>) {
         let mut row = JsonRow::default();
         let read = row.read(self.schema, json, beside.is_some());
-        if let Err(reason) = read.and_then(|()| row.encode(self.texts)) {
+        if let Err(reason) = read.and_then(|()| row.encode(self.schema, self.texts)) {
             return self.refuse(&row.key.unwrap_or_default(), reason);
         }
         let attributes: Vec<(&str, Value<'_>)> =
@@ -103,12 +103,19 @@ impl JsonRow {
         }
     }
 
-    /// Makes the vector of its text, if it has one.
-    fn encode(&mut self, texts: Option<&dyn RowTexts>) -> Result<(), String> {
+    /// Makes the vector of its text, if it has one. A table that keeps texts keeps this one, unless
+    /// the attributes have another.
+    fn encode(&mut self, schema: &Schema, texts: Option<&dyn RowTexts>) -> Result<(), String> {
         let Some(text) = &self.text else { return Ok(()) };
         let no_texts = || "it has a `text`, of which nobody makes a vector here; give its `vector`";
         let texts = texts.ok_or_else(no_texts)?;
         self.vector = Some(texts.vector(text).map_err(|reason| format!("its `text`: {reason}"))?);
+        let stored = schema.columns.iter().find(|(_, kind)| *kind == AttributeType::Stored);
+        if let Some((name, _)) = stored
+            && self.attributes.iter().all(|(own, _)| own != name)
+        {
+            self.attributes.push((name.clone(), Value::Text(text.clone().into())));
+        }
         Ok(())
     }
 }
@@ -207,6 +214,7 @@ mod tests {
             ("number", Value::Number(0.5)),
             ("boolean", Value::Boolean(true)),
             ("date-time", Value::DateTime(1_000_000)),
+            ("stored", Value::Text("s".into())),
         ];
         let names = schema.columns.iter().map(|(name, _)| name.as_str());
         assert!(names.eq(attributes.iter().map(|(name, _)| *name)));
@@ -219,7 +227,8 @@ mod tests {
         assert_eq!(batch(&json).unwrap(), expected.record.bytes(), "{json}");
         // In any order, and with numbers as other programs write them.
         let json = r#"{"attributes": {"number": 5e-1, "boolean": true, "text": "\u00e9\"",
-            "date-time": "1970-01-01T00:00:01Z", "list": ["a"], "integer": -7.0},
+            "date-time": "1970-01-01T00:00:01Z", "list": ["a"], "integer": -7.0,
+            "stored": "s"},
             "bias": 2.5, "vector": [0.1, -3e38], "key": "a/b🐸"}"#;
         assert_eq!(batch(json).unwrap(), expected.record.bytes());
         let few = r#"{"key": "k", "vector": [1, 2], "attributes": {"text": null}}"#;

@@ -13,4 +13,4 @@ mod tests;
 pub use builder::{BadRow, BadRows, Batch, BatchBuilder, MAX_BATCH_BYTES, RowTexts, Upsert};
 pub use json::RowJson;
 pub use key::MAX_KEY_BYTES;
-pub(crate) use payload::{Payload, add_request};
+pub(crate) use payload::{Payload, add_request, add_sources};

@@ -8,13 +8,13 @@
 //!  8  u64  bytes of all keys
 //! 16  u64  bytes of all attributes
 //! 24  u32  bytes of the idempotency key, 0 without one
-//! 28  u32  zero
+//! 28  u32  bytes of the positions of sources, 0 without any
 //! 32  u64  when it was committed, in milliseconds since 1970; 0 without an idempotency key
 //! 40  f32 [n, d]    vectors
 //!     f32 [n]       biases, under the dot product only
 //!     u32 [n + m]   where each key ends: first those of the upserts, then those of the deletes
 //!     u32 [n]       where the attributes of each row end, if rows have any
-//!     keys, attributes, idempotency key, and zeros up to a multiple of 8
+//!     keys, attributes, idempotency key, positions of sources, and zeros up to a multiple of 8
 //! ```
 
 use bytemuck::try_cast_slice;
@@ -23,6 +23,7 @@ use super::key;
 use crate::changes::fields::{Aligned, Fields};
 use crate::changes::record::HEADER_BYTES;
 use crate::changes::schema::Schema;
+use crate::changes::sources::Sources;
 use crate::changes::values::{self, Values};
 
 /// Bytes before the vectors.
@@ -49,6 +50,7 @@ pub(crate) struct Payload<'a> {
     keys: &'a str,
     attributes: &'a [u8],
     request: Option<Request<'a>>,
+    sources: &'a str,
 }
 
 impl<'a> Payload<'a> {
@@ -66,6 +68,9 @@ impl<'a> Payload<'a> {
         if !(0..payload.key_ends.len()).all(is_good) {
             return Err("a key is none");
         }
+        if !payload.sources.is_empty() && payload.sources.parse::<Sources>().is_err() {
+            return Err("the positions of its sources are none");
+        }
         Ok(payload)
     }
 
@@ -79,13 +84,14 @@ impl<'a> Payload<'a> {
         let head = |fields: &mut Fields<'_>| {
             let (upserts, deletes) = (fields.u32()?, fields.u32()?);
             let (keys, attributes) = (fields.u64()?, fields.u64()?);
-            let (request, zero, at) = (fields.u32()?, fields.u32()?, fields.u64()?);
+            let (request, sources, at) = (fields.u32()?, fields.u32()?, fields.u64()?);
             let sizes = [usize::try_from(keys).ok()?, usize::try_from(attributes).ok()?];
-            Some((upserts as usize, deletes as usize, sizes, request as usize, zero, at))
+            let texts = [request as usize, sources as usize];
+            Some((upserts as usize, deletes as usize, sizes, texts, at))
         };
-        let (upserts, deletes, [keys, attributes], request, zero, at) =
+        let (upserts, deletes, [keys, attributes], [request, sources], at) =
             head(&mut fields).ok_or(short)?;
-        if upserts + deletes == 0 || zero != 0 {
+        if upserts + deletes + sources == 0 {
             return Err("it is no batch");
         }
         let bias_bytes = if schema.has_biases() { size_of::<f32>() } else { 0 };
@@ -103,6 +109,7 @@ impl<'a> Payload<'a> {
             "" => None,
             key => Some(Request { key, at }),
         };
+        let sources = text(take(sources)?)?;
         let padding = fields.0;
         if padding.len() >= size_of::<u64>() || padding.iter().any(|&byte| byte != 0) {
             return Err("something follows its end");
@@ -118,6 +125,7 @@ impl<'a> Payload<'a> {
             keys,
             attributes,
             request,
+            sources,
         })
     }
 
@@ -153,6 +161,14 @@ impl<'a> Payload<'a> {
         self.request
     }
 
+    /// The positions of sources that the table has reached by this batch.
+    pub(crate) fn sources(&self) -> Sources {
+        match self.sources {
+            "" => Sources::default(),
+            text => text.parse().expect("checked when it was read"),
+        }
+    }
+
     /// The norms of the upserts' vectors, by the contract.
     pub(crate) fn norms(&self) -> impl ExactSizeIterator<Item = f64> {
         self.vectors.chunks_exact(self.dim).map(contract::score::norm)
@@ -185,6 +201,7 @@ impl<'a> Payload<'a> {
         hasher.update(bytemuck::cast_slice(self.attribute_ends));
         hasher.update(self.keys.as_bytes());
         hasher.update(self.attributes);
+        hasher.update(self.sources.as_bytes());
         *hasher.finalize().as_bytes().first_chunk().expect("a hash has 32 bytes")
     }
 
@@ -196,6 +213,15 @@ impl<'a> Payload<'a> {
         let start = index.checked_sub(1).map_or(0, |before| self.key_ends[before]);
         self.keys.get(start as usize..self.key_ends[index] as usize)
     }
+}
+
+/// Adds the positions of sources to a record that was not padded, behind its idempotency key.
+pub(crate) fn add_sources(record: &mut Aligned, sources: &Sources) {
+    let text = sources.to_string();
+    let length = u32::try_from(text.len()).expect("at most 1,000 names of 200 bytes");
+    record.extend(text.as_bytes());
+    let head = &mut record.bytes_mut()[HEADER_BYTES..][..PREFIX_BYTES];
+    head[28..32].copy_from_slice(&length.to_le_bytes());
 }
 
 fn floats(bytes: &[u8]) -> Result<&[f32], &'static str> {

@@ -54,7 +54,7 @@ impl Onto {
         for row in to.dead().but_not(from.dead()) {
             self.state.bury(self.place(row).expect("a row that lived is in the new base"));
         }
-        self.state.set_position(to.position());
+        self.state.set_position(to.position(), to.sources());
     }
 
     fn place(&self, old: Row) -> Option<Row> {

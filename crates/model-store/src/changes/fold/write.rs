@@ -102,7 +102,8 @@ impl Source<'_> {
             3 * row.key.len() + 16 + values.sum::<usize>()
         };
         let of_tail: usize = self.tail().map(of_row).sum();
-        let all = numbers + of_base + of_tail + self.requests.bytes();
+        let of_sources = self.snapshot.sources().line().map_or(0, |line| line.len());
+        let all = numbers + of_base + of_tail + self.requests.bytes() + of_sources;
         all as u64 + of_attributes + MORE
     }
 }
@@ -304,7 +305,9 @@ impl Writing<'_> {
     }
 
     fn requests(&mut self, mut out: NewFile) -> Result<(u64, Checksum), ChangeError> {
-        self.source.requests.lines().try_for_each(|line| out.put(line.as_bytes()))?;
+        let sources = self.source.snapshot.sources().line();
+        let mut lines = sources.into_iter().chain(self.source.requests.lines());
+        lines.try_for_each(|line| out.put(line.as_bytes()))?;
         let checksum = out.checksum()?;
         Ok((out.finish()?, checksum))
     }

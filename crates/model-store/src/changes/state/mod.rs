@@ -25,6 +25,7 @@ pub use tail::{TailPart, TailRow};
 
 use super::batch::Payload;
 use super::schema::Schema;
+use super::sources::Sources;
 use crate::ModelStore;
 
 /// The changes of a batch by what they did.
@@ -78,6 +79,7 @@ pub(crate) struct State {
     /// Rows of the base and behind it, dead or alive.
     rows: u32,
     position: u64,
+    sources: Arc<Sources>,
 }
 
 impl State {
@@ -86,6 +88,7 @@ impl State {
         let rows = u32::try_from(base.rows()).expect("rows have numbers of 32 bits");
         let position = base.header().folded.as_ref().map_or(0, |folded| folded.position);
         Self {
+            sources: Arc::new(Sources::of_lines(base.requests())),
             base,
             base_rows: rows,
             keys: Arc::new(RwLock::new(Keys::new(Row(rows)))),
@@ -109,8 +112,8 @@ impl State {
         self.base_rows
     }
 
-    pub(crate) fn set_position(&mut self, position: u64) {
-        self.position = position;
+    pub(crate) fn set_position(&mut self, position: u64, sources: &Arc<Sources>) {
+        (self.position, self.sources) = (position, Arc::clone(sources));
     }
 
     /// Appends a row behind the others. One with its key that lives is to be buried.
@@ -130,6 +133,10 @@ impl State {
 
     pub(crate) fn position(&self) -> u64 {
         self.position
+    }
+
+    pub(crate) fn sources(&self) -> &Arc<Sources> {
+        &self.sources
     }
 
     /// Applies a batch. The caller has made sure that there are numbers for its rows.
@@ -171,6 +178,10 @@ impl State {
             }
         }
         self.position = position;
+        let sources = payload.sources();
+        if !sources.is_empty() {
+            Arc::make_mut(&mut self.sources).take(&sources);
+        }
         counts
     }
 
@@ -184,6 +195,7 @@ impl State {
             dead: self.dead.clone(),
             rows: self.rows,
             position: self.position,
+            sources: Arc::clone(&self.sources),
         }))
     }
 }
@@ -200,12 +212,18 @@ struct Inner {
     dead: DeadRows,
     rows: u32,
     position: u64,
+    sources: Arc<Sources>,
 }
 
 impl Snapshot {
     /// Number of the last batch that was applied; 0 before the first.
     pub fn position(&self) -> u64 {
         self.0.position
+    }
+
+    /// The positions that it has reached of the systems that it follows.
+    pub fn sources(&self) -> &Arc<Sources> {
+        &self.0.sources
     }
 
     /// The base, whose rows come first.

@@ -4,7 +4,7 @@ use std::io;
 
 use super::naive::{Naive, NaiveBatch, open, read};
 use crate::changes::storage::simulated::{Call, Random, Simulated};
-use crate::changes::{ChangeError, Durability};
+use crate::changes::{BatchBuilder, ChangeError, Durability, MAX_SOURCES};
 
 fn full() -> io::Error {
     io::ErrorKind::StorageFull.into()
@@ -146,6 +146,53 @@ fn one_process_writes_and_others_read_or_are_refused() {
     assert!(refused.to_string().contains("open the table again"));
     drop(second);
     assert_eq!(open(&disk, 1 << 20).unwrap().snapshot().position(), 1);
+}
+
+#[test]
+fn a_batch_for_one_position_is_refused_at_every_other() {
+    let disk = Simulated::new();
+    let changes = open(&disk, 1 << 20).unwrap();
+    let batch = |key: &str| {
+        let mut batch = BatchBuilder::new(changes.schema());
+        batch.delete(key);
+        batch.finish().unwrap().unwrap()
+    };
+    let commit = |batch| changes.commit(batch, Durability::Synced, None);
+    let refused = |outcome| match outcome {
+        Err(ChangeError::OtherPosition { wanted }) => wanted,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(refused(commit(batch("a").only_at(1))), 1);
+    assert_eq!(commit(batch("a").only_at(0)).unwrap().position, 1);
+    assert_eq!(refused(commit(batch("a").only_at(0))), 0);
+    // Of a group, the first alone may be for the position at which it begins.
+    let group = [batch("b").only_at(1), batch("c").only_at(1), batch("d"), batch("e").only_at(3)];
+    let ready = group.map(|batch| changes.ready(batch, Durability::Synced, None).unwrap());
+    let outcomes = changes.commit_all(ready.into());
+    let positions = outcomes.into_iter().map(|outcome| match outcome {
+        Ok(committed) => Ok(committed.position),
+        outcome => Err(refused(outcome)),
+    });
+    assert_eq!(positions.collect::<Vec<_>>(), [Ok(2), Err(1), Ok(3), Err(3)]);
+    let position = changes.snapshot().position();
+    assert_eq!((position, commit(batch("f").only_at(3)).unwrap().position), (3, 4));
+}
+
+#[test]
+fn a_table_follows_a_bounded_number_of_sources() {
+    let disk = Simulated::new();
+    let changes = open(&disk, 1 << 20).unwrap();
+    let reach = |from: usize, count: usize| {
+        let names: Vec<String> = (from..from + count).map(|n| format!("p{n}:{n}")).collect();
+        let batch =
+            BatchBuilder::new(changes.schema()).with_sources(names.join(",").parse().unwrap());
+        changes.commit(batch.finish().unwrap().unwrap(), Durability::Synced, None)
+    };
+    reach(0, 600).unwrap();
+    assert!(matches!(reach(400, 601), Err(ChangeError::TooManySources)));
+    reach(400, 600).unwrap();
+    assert_eq!(changes.snapshot().sources().len(), MAX_SOURCES);
+    assert_eq!(changes.snapshot().position(), 2);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::attributes::{AttributeFiles, AttributeType, ColumnBuilder, Value};
 use crate::changes::storage::simulated::{Image, Random, Simulated};
 use crate::changes::{
     Access, Batch, BatchBuilder, ChangeError, ChangeOptions, Changes, Counts, Generation, Schema,
-    Snapshot, Upsert,
+    Snapshot, Sources, Upsert,
 };
 use crate::format::{ATTRIBUTES_FOLDER, INDEX_FILE, Provenance, TableId, VECTORS_FILE, WORDS_FILE};
 use crate::prepare::ModelWriter;
@@ -103,15 +103,23 @@ pub(super) struct NaiveRow {
 pub(super) struct NaiveBatch {
     pub(super) upserts: Vec<NaiveRow>,
     pub(super) deletes: Vec<String>,
+    /// Positions; none forgets the source.
+    pub(super) sources: BTreeMap<String, Option<u64>>,
 }
 
 impl NaiveBatch {
-    /// Up to three upserts and two deletes of a dozen keys, with long texts now and then.
+    /// Up to three upserts and two deletes of a dozen keys, with long texts now and then. Every third
+    /// has positions of sources, and may have nothing else.
     pub(super) fn random(random: &mut Random) -> Self {
         let mut keys: Vec<usize> = (0..12).collect();
         let mut key = |random: &mut Random| format!("k{}", keys.remove(random.below(keys.len())));
+        let mut sources = BTreeMap::new();
+        for _ in 0..[0, 0, random.below(3)][random.below(3)] {
+            let position = (random.below(4) > 0).then(|| random.below(1 << 20) as u64);
+            sources.insert(format!("kafka:{}", random.below(4)), position);
+        }
         let (upserts, deletes) = match (random.below(4), random.below(3)) {
-            (0, 0) => (1, 0),
+            (0, 0) if sources.is_empty() => (1, 0),
             other => other,
         };
         let upserts = (0..upserts).map(|_| NaiveRow {
@@ -123,7 +131,7 @@ impl NaiveBatch {
         });
         let upserts = upserts.collect();
         let deletes = (0..deletes).map(|_| format!("k{}", random.below(6) + 20)).collect();
-        let mut batch = Self { upserts, deletes };
+        let mut batch = Self { upserts, deletes, sources };
         // Mostly keys that may be there; each once.
         let mut seen = Vec::new();
         for delete in &mut batch.deletes {
@@ -141,7 +149,14 @@ impl NaiveBatch {
     }
 
     pub(super) fn built(&self, schema: &Schema) -> Batch {
-        let mut batch = BatchBuilder::new(schema);
+        let text = |at: &Option<u64>| at.map_or("-".to_owned(), |at| at.to_string());
+        let sources: Vec<String> =
+            self.sources.iter().map(|(name, at)| format!("{name}:{}", text(at))).collect();
+        let sources = match sources.is_empty() {
+            true => Sources::default(),
+            false => sources.join(", ").parse().unwrap(),
+        };
+        let mut batch = BatchBuilder::new(schema).with_sources(sources);
         for row in &self.upserts {
             let mut attributes = Vec::new();
             attributes.extend(row.size.map(|size| ("size", Value::Integer(size))));
@@ -162,6 +177,7 @@ pub(super) struct Naive {
     /// The rows that came since.
     rows: Vec<NaiveRow>,
     live: BTreeMap<String, u32>,
+    sources: BTreeMap<String, u64>,
 }
 
 impl Naive {
@@ -174,11 +190,13 @@ impl Naive {
             size: (row > 1).then_some(-i64::from(row)),
         };
         let live = (0..BASE_ROWS).map(|row| (format!("k{row}"), row)).collect();
-        Self { base: (0..BASE_ROWS).map(row).collect(), rows: Vec::new(), live }
+        let base = (0..BASE_ROWS).map(row).collect();
+        Self { base, live, ..Self::empty() }
     }
 
     pub(super) fn empty() -> Self {
-        Self { base: Vec::new(), rows: Vec::new(), live: BTreeMap::new() }
+        let (live, sources) = (BTreeMap::new(), BTreeMap::new());
+        Self { base: Vec::new(), rows: Vec::new(), live, sources }
     }
 
     fn of_number(&self, number: u32) -> &NaiveRow {
@@ -202,6 +220,12 @@ impl Naive {
                 None => counts.missing += 1,
             }
         }
+        for (name, position) in &batch.sources {
+            match position {
+                Some(position) => self.sources.insert(name.clone(), *position),
+                None => self.sources.remove(name),
+            };
+        }
         counts
     }
 
@@ -210,6 +234,12 @@ impl Naive {
         let next = (self.base.len() + self.rows.len()) as u32;
         if (snapshot.next_number(), snapshot.live_rows()) != (next, self.live.len()) {
             return Err(format!("{snapshot:?} instead of {next}, {} alive", self.live.len()));
+        }
+        let sources = snapshot.sources().iter();
+        let sources: BTreeMap<String, u64> =
+            sources.map(|(name, position)| (name.to_owned(), position.number)).collect();
+        if sources != self.sources {
+            return Err(format!("sources at {sources:?} instead of {:?}", self.sources));
         }
         for number in 0..24 {
             let key = format!("k{number}");

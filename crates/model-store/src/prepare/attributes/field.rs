@@ -47,6 +47,7 @@ impl Field<'_> {
 
     /// The value of this type; `None` if it is missing.
     pub(super) fn value(&self, kind: AttributeType) -> Result<Option<Value<'_>>, String> {
+        let kind = kind.of_values();
         let found = match self {
             Self::Missing | Self::Untyped("") => return Ok(None),
             Self::Untyped(text) if kind != AttributeType::Text && text.trim().is_empty() => {
@@ -114,7 +115,7 @@ impl Field<'_> {
 fn value_of(text: &str, kind: AttributeType) -> Option<Value<'_>> {
     let trimmed = text.trim();
     match kind {
-        AttributeType::Text => Some(Value::Text(Cow::Borrowed(text))),
+        AttributeType::Text | AttributeType::Stored => Some(Value::Text(Cow::Borrowed(text))),
         AttributeType::List => {
             let texts: Vec<String> = serde_json::from_str(trimmed).ok()?;
             Some(Value::List(texts.into_iter().map(Cow::Owned).collect()))
@@ -133,7 +134,7 @@ fn value_of(text: &str, kind: AttributeType) -> Option<Value<'_>> {
 pub(super) fn looks_like(text: &str, kind: AttributeType) -> bool {
     let text = text.trim();
     match kind {
-        AttributeType::Text => true,
+        AttributeType::Text | AttributeType::Stored => true,
         AttributeType::List => false,
         AttributeType::Boolean => {
             ["true", "false"].iter().any(|name| text.eq_ignore_ascii_case(name))

@@ -34,6 +34,8 @@ pub(super) fn layer(origins: &[String]) -> Result<Option<CorsLayer>, ConfigError
                 ours("request-timeout-ms"),
                 ours("idempotency-key"),
                 ours("min-position"),
+                ours("if-position"),
+                ours("source-position"),
                 request_id.clone(),
             ])
             .expose_headers([server_timing::NAME, ETAG, request_id, RETRY_AFTER])

@@ -47,6 +47,9 @@ impl From<WriteError> for ApiError {
                 let found = Some(format!("one of {bytes} bytes"));
                 Self::invalid_value("Idempotency-Key", expected).with_found(found)
             }
+            WriteError::Change(why @ ChangeError::TooManySources) => {
+                Self::invalid_value("Source-Position", why.to_string())
+            }
             WriteError::Change(why @ ChangeError::RequestKeyReused { .. }) => {
                 Self::KeyReused { reason: why.to_string() }
             }

@@ -35,6 +35,9 @@ pub(in crate::http) enum ApiError {
     /// A text of a request whose answer has no place for its error.
     #[error("`{field}`: {error}")]
     InField { field: String, error: Box<ApiError> },
+    /// No text at all, or an empty one, for clients that tell this fault from others.
+    #[error("`{field}` cannot be empty: it must be a text, or a list of 1 to 2048 texts")]
+    EmptyInput { field: String },
     #[error("the body was incomplete; send it again")]
     UnreadableBody,
     #[error("the body did not arrive within {} ms; send it faster", limit.as_millis())]
@@ -126,6 +129,18 @@ pub(in crate::http) enum ApiError {
         RETRY_POSITION
     )]
     PositionNotReached { found: String, wanted: String },
+    /// A change of the rows at another position.
+    #[error(
+        "the table is at {found}, and the header If-Position asks for {wanted}: nothing was changed; \
+         read the rows again, and send the change for the position at which they are now"
+    )]
+    PositionChanged { found: String, wanted: String },
+    /// A report about a source that no batch has named.
+    #[error(
+        "the table follows no source `{name}`; a change with the header Source-Position makes it \
+         known"
+    )]
+    NoSuchSource { name: String },
     /// An idempotency key of another batch.
     #[error("{reason}")]
     KeyReused { reason: String },
@@ -230,6 +245,7 @@ impl ApiError {
             Self::NotJson { .. } => (S::BAD_REQUEST, "not_json"),
             Self::NotNpy { .. } => (S::BAD_REQUEST, "not_npy"),
             Self::InItem { error, .. } | Self::InField { error, .. } => error.kind(),
+            Self::EmptyInput { .. } => (S::UNPROCESSABLE_ENTITY, "invalid_value"),
             Self::UnreadableBody => (S::BAD_REQUEST, "unreadable_body"),
             Self::BodyTimeout { .. } => (S::REQUEST_TIMEOUT, "body_timeout"),
             Self::Unauthorized { .. } => (S::UNAUTHORIZED, "unauthorized"),
@@ -258,6 +274,8 @@ impl ApiError {
             Self::NotWritable { .. } => (S::FORBIDDEN, "not_writable"),
             Self::PositionGone { .. } => (S::GONE, "position_gone"),
             Self::PositionNotReached { .. } => (S::SERVICE_UNAVAILABLE, "position_not_reached"),
+            Self::PositionChanged { .. } => (S::PRECONDITION_FAILED, "position_changed"),
+            Self::NoSuchSource { .. } => (S::NOT_FOUND, "no_such_source"),
             Self::KeyReused { .. } => (S::CONFLICT, "idempotency_key_reused"),
             Self::NoSpace => (S::INSUFFICIENT_STORAGE, "no_space"),
             Self::TooManyRows => (S::UNPROCESSABLE_ENTITY, "too_many_rows"),

@@ -166,6 +166,9 @@ impl<'a> Asked<'a> {
                 let list: AtMost<&RawValue, MAX_INPUTS> =
                     serde_json::from_str(inputs.get()).map_err(|_| invalid(field))?;
                 let count = list.found;
+                if count == 0 && form == Form::Tei {
+                    return Err(ApiError::EmptyInput { field: field.to_owned() });
+                }
                 let texts = list.all().filter(|texts| !texts.is_empty());
                 texts
                     .ok_or_else(|| invalid(field).with_found(Some(format!("a list of {count}"))))?
@@ -190,6 +193,9 @@ impl<'a> Asked<'a> {
     /// Parses the text with this index.
     pub(in crate::http) fn text(&self, index: usize) -> Result<String, ApiError> {
         let json = self.texts[index].get();
+        if json == "\"\"" && self.form == Form::Tei {
+            return Err(ApiError::EmptyInput { field: self.field(index) });
+        }
         serde_json::from_str(json).map_err(|_| {
             let field = self.field(index);
             let is_token = json.starts_with(|first: char| first == '[' || first.is_ascii_digit());

@@ -58,7 +58,7 @@ pub(in crate::http) fn check_size<'a>(
         };
         format!("the sum of {of} over all queries is {found}")
     })?;
-    let with_vectors = options.filter(|options| options.with_vectors);
+    let with_vectors = options.filter(|options| options.included.vectors);
     let components = with_vectors.map(|options| options.k * dim).sum();
     at_most(components, MAX_VECTOR_COMPONENTS, |found| {
         format!("the sum of `k` × {dim} over all queries with vectors is {found}")

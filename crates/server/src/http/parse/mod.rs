@@ -23,6 +23,7 @@ pub(super) mod negotiation;
 pub(super) mod other_names;
 pub(super) mod query_string;
 pub(super) mod rows;
+pub(super) mod sources;
 pub(super) mod tables;
 pub(super) mod targets;
 pub(super) mod texts;
@@ -80,11 +81,24 @@ pub(super) fn expected(field: &str) -> &'static str {
         ("rows", false) => "a list of 1 to 65536 rows, each an object {\"key\", \"vector\"}",
         ("rows", true) => "an object {\"key\", \"vector\", \"attributes\"}",
         ("keys", false) => "a list of 1 to 65536 keys",
-        ("keys", true) => "a string",
+        ("keys" | "delete", true) => "a string",
         ("on_error", _) => "`refuse` or `skip`",
         ("durability", _) => "`synced` or `none`",
         ("after", _) => "the `next` of the page before",
-        ("Min-Position", _) => "VERSION/POSITION, as the answer to a change has them",
+        ("Min-Position", _) => {
+            "VERSION/POSITION, as the answer to a change has them, or SOURCE:POSITION of a system that \
+             the table follows, such as postgres:0/16B3748"
+        }
+        ("If-Position", _) => "VERSION/POSITION, as the answer to a change has them",
+        ("Source-Position", _) => {
+            "SOURCE:POSITION, several parted by commas, such as postgres:0/16B3748 or \
+             kafka/items/0:1042"
+        }
+        ("sources", false) => "a list of 1 to 1000 objects {\"name\", \"position\", \"behind\"}",
+        ("sources", true) => "an object {\"name\", \"position\", \"behind\", \"behind_seconds\"}",
+        ("position", _) => "a whole number, or an LSN such as \"0/16B3748\", as a string",
+        ("behind_seconds", _) => "a number of seconds, at least 0",
+        ("delete", false) => "a list of at most 65536 keys",
         ("queries", _) => "a list of 1 to 1024 queries",
         (name, _) => embedding::must_be(name).unwrap_or_else(|| option(name)),
     }

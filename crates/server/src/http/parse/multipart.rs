@@ -1,5 +1,6 @@
 //! Bodies of several parts (RFC 7578): rows as JSON lines, and beside them their vectors as an array
-//! in NumPy's format, which takes a third of the bytes and no time to parse.
+//! in NumPy's format, which takes a third of the bytes and no time to parse; and keys to delete with
+//! them.
 
 use std::time::Duration;
 
@@ -20,6 +21,8 @@ pub(in crate::http) struct RowParts {
     pub(in crate::http) rows: Bytes,
     /// An array `[rows, dim]`.
     pub(in crate::http) vectors: Bytes,
+    /// A list of keys in JSON.
+    pub(in crate::http) delete: Option<Bytes>,
 }
 
 /// The boundary of a body that is declared to have several parts.
@@ -28,7 +31,7 @@ pub(in crate::http) fn boundary(headers: &HeaderMap) -> Option<String> {
     multer::parse_boundary(declared).ok()
 }
 
-/// Takes a body apart: each of its two parts is there once, in any order.
+/// Takes a body apart: each of its parts is there once, in any order; `delete` may be absent.
 pub(in crate::http) fn rows(body: Bytes, boundary: String) -> Result<RowParts, ApiError> {
     let reading = read(Multipart::new(Body::from(body).into_data_stream(), boundary));
     wait_at_most(LONGEST, reading).unwrap_or(Err(ApiError::DeadlinePassed))
@@ -38,16 +41,18 @@ async fn read(mut parts: Multipart<'static>) -> Result<RowParts, ApiError> {
     let broken = |why: multer::Error| {
         ApiError::invalid_request(format!("the body can't be taken apart: {why}"))
     };
-    let (mut rows, mut vectors) = (None, None);
+    let (mut rows, mut vectors, mut delete) = (None, None, None);
     while let Some(part) = parts.next_field().await.map_err(broken)? {
         let place = match part.name() {
             Some("rows") => &mut rows,
             Some("vectors") => &mut vectors,
+            Some("delete") => &mut delete,
             other => {
                 let name = kindred::text::cut(other.unwrap_or("").to_owned());
                 let reason = format!(
                     "the body has a part `{name}`; its parts are `rows`, JSON lines without vectors, \
-                     and `vectors`, a NumPy file (curl: -F rows=@rows.jsonl -F vectors=@vectors.npy)"
+                     `vectors`, a NumPy file (curl: -F rows=@rows.jsonl -F vectors=@vectors.npy) and, \
+                     if you like, `delete`, a list of keys in JSON"
                 );
                 return Err(ApiError::invalid_request(reason));
             }
@@ -64,7 +69,7 @@ async fn read(mut parts: Multipart<'static>) -> Result<RowParts, ApiError> {
         ))
     };
     let rows = rows.ok_or_else(|| missing("rows"))?;
-    Ok(RowParts { rows, vectors: vectors.ok_or_else(|| missing("vectors"))? })
+    Ok(RowParts { rows, vectors: vectors.ok_or_else(|| missing("vectors"))?, delete })
 }
 
 #[cfg(test)]

@@ -61,6 +61,7 @@ json_body! {
     RowsBody<'a> {
         #[serde(borrow)]
         rows: AtMost<&'a RawValue, MAX_CHANGED_ROWS>,
+        delete: AtMost<String, MAX_CHANGED_ROWS>,
         on_error: OnError,
         durability: NamedDurability,
         timeout_ms: u64,
@@ -68,10 +69,19 @@ json_body! {
 }
 
 impl<'a> RowsBody<'a> {
-    /// Checks its form. Returns its rows as unparsed JSON, and its options.
-    pub(in crate::http) fn check(self) -> Result<(Vec<&'a RawValue>, ChangeOptions), ApiError> {
+    /// Checks its form. Returns its rows as unparsed JSON, the keys to delete, and its options. Either
+    /// may be empty if the other is there, or if `is_of_source`, which is a change by itself.
+    pub(in crate::http) fn check(
+        self,
+        is_of_source: bool,
+    ) -> Result<(Vec<&'a RawValue>, Vec<String>, ChangeOptions), ApiError> {
         let found = self.rows.as_ref().map(|rows| rows.found);
-        let rows = self.rows.and_then(AtMost::all).filter(|rows| !rows.is_empty());
+        let delete = keys_to_delete(self.delete)?;
+        let may_be_empty = is_of_source || !delete.is_empty();
+        let rows = match self.rows {
+            None if may_be_empty => Some(Vec::new()),
+            rows => rows.and_then(AtMost::all).filter(|rows| may_be_empty || !rows.is_empty()),
+        };
         let rows = rows.ok_or_else(|| too_many("rows", found))?;
         let (on_error, durability) = (self.on_error, self.durability);
         let options = ChangeOptions {
@@ -79,8 +89,22 @@ impl<'a> RowsBody<'a> {
             durability: durability.unwrap_or_default(),
             timeout_ms: self.timeout_ms,
         };
-        Ok((rows, options))
+        Ok((rows, delete, options))
     }
+}
+
+fn keys_to_delete(
+    given: Option<AtMost<String, MAX_CHANGED_ROWS>>,
+) -> Result<Vec<String>, ApiError> {
+    let found = given.as_ref().map(|keys| keys.found);
+    let keys = given.map_or(Some(Vec::new()), AtMost::all);
+    keys.ok_or_else(|| too_many("delete", found))
+}
+
+/// The keys of the part `delete`: a list in JSON.
+pub(in crate::http) fn part_of_keys(part: &[u8]) -> Result<Vec<String>, ApiError> {
+    let keys: Result<AtMost<String, MAX_CHANGED_ROWS>, _> = serde_json::from_slice(part);
+    keys_to_delete(Some(keys.map_err(|_| invalid("delete"))?))
 }
 
 /// The error for no rows or keys, or too many.

@@ -28,7 +28,13 @@ pub(super) fn json(answer: &impl Serialize, room: Option<Reservation>) -> Respon
 
 /// A value as JSON.
 pub(super) fn bytes(answer: &impl Serialize) -> Vec<u8> {
-    let mut body = Vec::new();
+    bytes_of_about(0, answer)
+}
+
+/// The same of a long answer, whose size is known: a body that grows while it is written would take
+/// twice the memory it needs.
+pub(super) fn bytes_of_about(size: usize, answer: &impl Serialize) -> Vec<u8> {
+    let mut body = Vec::with_capacity(size);
     write(&mut body, answer);
     body
 }

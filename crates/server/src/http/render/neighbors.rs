@@ -1,13 +1,13 @@
 //! Neighbours as JSON, written by hand, because this is on the hot path.
 
 use axum::response::Response;
-use kindred::contract::{Hit, Row, TableRows as _};
-use kindred::question::{Explanation, Notes, OddOneOut, placed};
+use kindred::contract::{Row, TableRows as _};
+use kindred::question::{Notes, OddOneOut, placed};
 use kindred::rows::Rows;
 use kindred::search::SearchResult;
 use serde::Serialize;
 
-use super::size::{BYTES_PER_ATTRIBUTE, BYTES_PER_COMPONENT, BYTES_PER_NEIGHBOR, BYTES_PER_TERM};
+use super::size::{BYTES_PER_NEIGHBOR, BYTES_PER_TERM, size_of_parts};
 use super::write;
 use crate::http::ApiError;
 use crate::http::offload::check_deadline;
@@ -23,13 +23,9 @@ pub(in crate::http) fn single(
     found: &SearchResult,
     room: Option<Reservation>,
 ) -> Response {
-    let components = if found.with_vectors { asked.model.dim() } else { 0 };
     let terms = found.explanation.as_ref().map_or(0, |e| e.formula.number_of_words());
-    let attributes = found.attributes.as_ref().map_or(0, |columns| columns.len());
-    let bytes = BYTES_PER_NEIGHBOR
-        + components * BYTES_PER_COMPONENT
-        + terms * BYTES_PER_TERM
-        + attributes * BYTES_PER_ATTRIBUTE;
+    let (_, of_parts) = size_of_parts(asked, &found.included);
+    let bytes = BYTES_PER_NEIGHBOR + of_parts + terms * BYTES_PER_TERM;
     let mut body = asked.begin(found.hits.len() * bytes);
     write_neighbors(&mut body, asked, found);
     body.push(b'}');
@@ -98,13 +94,8 @@ pub(in crate::http) fn odd_one_out(asked: Pinned<'_>, found: &OddOneOut) -> Resp
 }
 
 fn write_neighbors(body: &mut Vec<u8>, asked: Pinned<'_>, found: &SearchResult) {
-    let beside = Beside {
-        vectors: found.with_vectors,
-        attributes: found.attributes.as_deref(),
-        explanation: found.explanation.as_deref(),
-    };
     body.extend_from_slice(b"\"neighbors\":");
-    write_hits(body, asked, &found.hits, beside);
+    write_hits(body, asked, found);
     write_notes(body, &found.notes, asked);
     if let Some(explanation) = &found.explanation {
         body.extend_from_slice(b",\"inputs\":");
@@ -139,18 +130,9 @@ fn write_notes(body: &mut Vec<u8>, notes: &Notes, asked: Pinned<'_>) {
     }
 }
 
-/// What is written of a neighbour beside its word, score and row.
-#[derive(Clone, Copy, Default)]
-struct Beside<'a> {
-    vectors: bool,
-    /// The columns of attributes.
-    attributes: Option<&'a [usize]>,
-    /// What explains the score.
-    explanation: Option<&'a Explanation>,
-}
-
 #[inline]
-fn write_hits(body: &mut Vec<u8>, asked: Pinned<'_>, hits: &[Hit], beside: Beside<'_>) {
+fn write_hits(body: &mut Vec<u8>, asked: Pinned<'_>, found: &SearchResult) {
+    let SearchResult { hits, included, explanation, .. } = found;
     let rows = asked.rows();
     let table = rows.table();
     body.push(b'[');
@@ -162,14 +144,18 @@ fn write_hits(body: &mut Vec<u8>, asked: Pinned<'_>, hits: &[Hit], beside: Besid
         body.extend_from_slice(zmij::Buffer::new().format_finite(hit.score).as_bytes());
         body.extend_from_slice(b",\"row\":");
         body.extend_from_slice(itoa::Buffer::new().format(rows.number(hit.row)).as_bytes());
-        if beside.vectors {
+        if included.vectors {
             body.extend_from_slice(b",\"vector\":");
             write(body, table.row(hit.row));
         }
-        if let Some(columns) = beside.attributes {
+        if let Some(column) = included.text {
+            body.extend_from_slice(b",\"text\":");
+            write(body, &rows.value(hit.row, usize::from(column)));
+        }
+        if let Some(columns) = &included.attributes {
             write_attributes(body, rows, hit.row, columns);
         }
-        if let Some(explanation) = beside.explanation {
+        if let Some(explanation) = explanation {
             body.extend_from_slice(b",\"terms\":");
             write(body, &explanation.terms(rows, hit.row));
         }
@@ -212,6 +198,8 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use kindred::ModelStore;
+    use kindred::contract::Hit;
+    use kindred::question::Included;
     use serde_json::{Value, json};
 
     use super::*;
@@ -227,8 +215,7 @@ mod tests {
         for with_vectors in [false, true] {
             let found = |hits| SearchResult {
                 hits,
-                with_vectors,
-                attributes: None,
+                included: Included { vectors: with_vectors, ..Included::default() },
                 notes: Notes::default(),
                 explanation: None,
             };

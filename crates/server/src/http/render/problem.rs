@@ -113,6 +113,7 @@ impl ErrorForm {
         match (self, status, code) {
             (Self::OpenAi, StatusCode::UNPROCESSABLE_ENTITY, _)
             | (Self::OpenAi, _, "unknown_word") => StatusCode::BAD_REQUEST,
+            (Self::Tei, ..) if error.is_of_empty_input() => StatusCode::BAD_REQUEST,
             (Self::Tei, _, "unknown_word") => StatusCode::UNPROCESSABLE_ENTITY,
             _ => status,
         }
@@ -149,6 +150,7 @@ impl ErrorForm {
                     StatusCode::TOO_MANY_REQUESTS => "Overloaded",
                     StatusCode::SERVICE_UNAVAILABLE => "Unhealthy",
                     status if status.is_server_error() => "Backend",
+                    _ if error.is_of_empty_input() => "Empty",
                     _ => "Validation",
                 },
             }),
@@ -158,6 +160,10 @@ impl ErrorForm {
 }
 
 impl ApiError {
+    fn is_of_empty_input(&self) -> bool {
+        matches!(self, Self::EmptyInput { .. })
+    }
+
     /// The field that it is about.
     fn field(&self) -> Option<&str> {
         match self {

@@ -3,8 +3,9 @@
 use std::iter::Sum;
 use std::ops::Add;
 
+use kindred::attributes::AttributeType;
 use kindred::contract::Hit;
-use kindred::question::{Checked, Prepared};
+use kindred::question::{Checked, Included, Prepared};
 
 use crate::http::ApiError;
 use crate::http::offload::Cost;
@@ -16,8 +17,10 @@ use scheduler::account::{Pool, Reservation};
 pub(in crate::http) const BYTES_PER_NEIGHBOR: usize = 72 + 16;
 /// Bytes of a component of a vector.
 pub(in crate::http) const BYTES_PER_COMPONENT: usize = 12;
-/// Bytes of an attribute, with its name and a text of typical length.
-pub(in crate::http) const BYTES_PER_ATTRIBUTE: usize = 64;
+/// Bytes of an attribute without its name and its value.
+const BYTES_PER_ATTRIBUTE: usize = 8;
+/// Unpacking the block of a text that is stored takes as long as writing this many numbers.
+const NUMBERS_PER_STORED_TEXT: usize = 400;
 /// Bytes of a word's part in a score.
 pub(in crate::http) const BYTES_PER_TERM: usize = 104;
 /// Writing this many bytes of text takes as long as writing one number.
@@ -40,15 +43,11 @@ impl Size {
     /// The size of the answer to one query.
     pub(in crate::http) fn of(asked: Pinned<'_>, prepared: &Prepared, options: &Checked) -> Self {
         let dim = asked.model.dim();
-        let components = if prepared.with_vectors { dim } else { 0 };
         // A term takes one dot product. A component of it is far less work than writing a number.
         let terms = prepared.explanation.as_ref().map_or(0, |e| e.formula.number_of_words());
-        let attributes = prepared.attributes.as_ref().map_or(0, |columns| columns.len());
+        let (numbers, of_parts) = size_of_parts(asked, &prepared.included);
         let named = prepared.notes.bytes();
-        let bytes = BYTES_PER_NEIGHBOR
-            + components * BYTES_PER_COMPONENT
-            + terms * BYTES_PER_TERM
-            + attributes * BYTES_PER_ATTRIBUTE;
+        let bytes = BYTES_PER_NEIGHBOR + of_parts + terms * BYTES_PER_TERM;
         let rows = asked.rows().count();
         let k = options.k.min(rows);
         // Hits that are no neighbours take memory until the neighbours are picked.
@@ -58,7 +57,7 @@ impl Size {
         // A neighbour is a word, which is rarely in a cache, and two numbers: 60 ns on a Xeon with
         // 2 MB of L2 a core, 150 on an EPYC with 0.5 MB.
         Self {
-            numbers: k * (2 + components + 4 * attributes + terms * (4 + dim / 32))
+            numbers: k * (2 + numbers + terms * (4 + dim / 32))
                 + examined
                 + named / BYTES_PER_NUMBER,
             bytes: k * bytes
@@ -112,6 +111,21 @@ impl Size {
     pub(in crate::http) fn room(self, call: &Call) -> Result<Option<Reservation>, ApiError> {
         room_for(call, self.bytes as u64)
     }
+}
+
+/// The numbers, and the bytes, of a neighbour's parts beside its word, score and row.
+pub(in crate::http) fn size_of_parts(asked: Pinned<'_>, included: &Included) -> (usize, usize) {
+    let components = if included.vectors { asked.model.dim() } else { 0 };
+    let (mut numbers, mut bytes) = (components, components * BYTES_PER_COMPONENT);
+    for column in included.columns(asked.rows()) {
+        let value = column.usual_bytes();
+        bytes += column.name().len() + value + BYTES_PER_ATTRIBUTE;
+        numbers += 4 + value / BYTES_PER_NUMBER;
+        if column.kind() == AttributeType::Stored {
+            numbers += NUMBERS_PER_STORED_TEXT;
+        }
+    }
+    (numbers, bytes)
 }
 
 impl Add for Size {

@@ -50,7 +50,7 @@ impl Table {
         }
         let count = options.len();
         let k = options.clone().map(|options| options.borrow().k).max().unwrap_or(0);
-        let with_vectors = options.any(|options| options.borrow().with_vectors);
+        let with_vectors = options.any(|options| options.borrow().included.vectors);
         let components = if with_vectors { dim } else { 0 };
         let what = "an .npy answer has the largest `k` for every query:";
         at_most(count * k, MAX_RESULTS, |found| format!("{what} {count} × {k} is {found}"))?;

@@ -23,7 +23,7 @@ use crate::http::parse::limits::{MAX_VECTOR_COMPONENTS, at_most};
 use crate::http::parse::negotiation::{self, Format};
 use crate::http::render::problem::ErrorForm;
 use crate::http::render::server_timing::Timing;
-use crate::http::render::size::Size;
+use crate::http::render::size::{BYTES_PER_COMPONENT, Size};
 use crate::http::render::{self, ItemAnswer, caching, table};
 use crate::models::{Call, Reloader};
 use crate::workers::Cancellation;
@@ -221,6 +221,8 @@ fn one(
             let (list, item, error) = ("texts", "text", Box::new(error));
             Err(ApiError::InItem { list, item, index, error })
         }
+        // It names its field.
+        (Err(error @ ApiError::EmptyInput { .. }), _) => Err(error),
         (Err(error), _) if !asked.is_own() => Err(error.in_field(asked.field(index))),
         (found, _) => Ok(found),
     }
@@ -228,14 +230,15 @@ fn one(
 
 fn written(encoded: Encoded, form: &Form) -> Response {
     let Encoded { call, results, format, room, .. } = encoded;
+    let bytes = results.len() * call.model.dim() * BYTES_PER_COMPONENT;
     let pinned = call.pinned();
     let vectors = || results.iter().flatten().map(|found| &found.vector[..]);
     let body = match (form, format) {
         (Form::Own, Format::Npy) => {
             return table::vectors(pinned, (results.len(), call.model.dim()), vectors(), room);
         }
-        (Form::Own, Format::Json) => in_json(&call, &results),
-        (Form::Tei, _) => render::bytes(&vectors().collect::<Vec<_>>()),
+        (Form::Own, Format::Json) => in_json(&call, &results, bytes),
+        (Form::Tei, _) => render::bytes_of_about(bytes, &vectors().collect::<Vec<_>>()),
         (Form::OpenAi { in_base64, .. }, _) => {
             let in_base_64 = |vector: &[f32]| {
                 STANDARD.encode(vector.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>())
@@ -250,18 +253,21 @@ fn written(encoded: Encoded, form: &Form) -> Response {
             });
             let tokens = results.iter().flatten().map(|found| found.tokens);
             let read = tokens.map(|tokens| tokens.count + tokens.unknown).sum();
-            render::bytes(&OpenAiAnswer {
-                object: "list",
-                data: data.collect(),
-                model: call.name(),
-                usage: Usage { prompt_tokens: read, total_tokens: read },
-            })
+            render::bytes_of_about(
+                bytes,
+                &OpenAiAnswer {
+                    object: "list",
+                    data: data.collect(),
+                    model: call.name(),
+                    usage: Usage { prompt_tokens: read, total_tokens: read },
+                },
+            )
         }
     };
     caching::tagged(pinned, Format::Json, body, room)
 }
 
-fn in_json(call: &Call, results: &[Result<EncodedText, ApiError>]) -> Vec<u8> {
+fn in_json(call: &Call, results: &[Result<EncodedText, ApiError>], bytes: usize) -> Vec<u8> {
     let rows = call.rows();
     let (model, version, position) = (call.name(), rows.version(), call.pinned().position());
     let results = results.iter().map(|result| match result {
@@ -274,5 +280,5 @@ fn in_json(call: &Call, results: &[Result<EncodedText, ApiError>]) -> Vec<u8> {
         Err(error) => ItemAnswer::Failed { error: Cow::Borrowed(error) },
     });
     let results = results.collect();
-    render::bytes(&EmbedAnswer { model, version, position, results })
+    render::bytes_of_about(bytes, &EmbedAnswer { model, version, position, results })
 }

@@ -31,6 +31,7 @@ Kindred finds the exact nearest neighbours of words in a table of word vectors.
   GET  /words?prefix=fro    words of the model
   GET  /rows, /rows/frog    rows as they were put, page by page; DELETE deletes one
   POST /rows, /rows/delete  rows are put or deleted, if the table may be changed
+  GET  /sources             the systems that the table follows, and how far
   GET  /models, /model      models served; each has its own routes, such as /models/NAME/nearest
   POST /models, /fold       makes a table, folds the changes of one; DELETE /models/NAME deletes it
   GET  /info                the model, as text-embeddings-inference describes one

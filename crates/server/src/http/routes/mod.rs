@@ -15,6 +15,7 @@ mod rank;
 mod rows;
 pub(super) mod search;
 mod set_room;
+mod sources;
 mod suggestions;
 mod table;
 mod tables;

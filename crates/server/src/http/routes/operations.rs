@@ -59,6 +59,31 @@ async fn check(call: &Call) -> Result<(), ApiError> {
                 ApiError::NotReady { reason: format!("the model `{}`: {why}", served.name()) }
             }
         })?;
+        check_lag(call, served)?;
+    }
+    Ok(())
+}
+
+/// Whether a table is not too far behind the systems that it follows.
+fn check_lag(call: &Call, served: &ServedModel) -> Result<(), ApiError> {
+    let Some(most) = call.service().timeouts.lag else { return Ok(()) };
+    for (name, report) in served.sources() {
+        let behind = report.map(|report| report.behind_now());
+        let fault = match behind {
+            Some(behind) if behind <= most => continue,
+            Some(behind) => format!(
+                "may be {:.1} s behind its source `{name}`, more than max_lag_seconds = {}: its \
+                 follower (kindred follow) has not caught up, or has stopped",
+                behind.as_secs_f64(),
+                most.as_secs()
+            ),
+            None => format!(
+                "follows the source `{name}`, whose follower (kindred follow) has not reported since \
+                 the service started"
+            ),
+        };
+        let reason = format!("the table `{}` {fault}", served.name());
+        return Err(ApiError::NotReady { reason });
     }
     Ok(())
 }

@@ -181,16 +181,15 @@ async fn answer_one(
     }
     let mut room = size.room(call)?;
     // Not a function of its own: its future would hold the query once more.
-    let Prepared { query, with_vectors, attributes, notes, pick, explanation, ranks } = prepared;
+    let Prepared { query, included, notes, pick, explanation, ranks } = prepared;
     let (found, mut timing) = if pick.is_none() && explanation.is_none() {
         let asking = call.asking(deadline);
         let mut answer = answered(call, asking.search(vec![query]).await)?;
         let hits = answer.responses.pop().expect("the engine answers every query");
         let times = Timing { queue: answer.queued, engine: answer.device, ..Timing::default() };
-        (SearchResult { hits, with_vectors, attributes, notes, explanation }, times)
+        (SearchResult { hits, included, notes, explanation }, times)
     } else {
-        let prepared =
-            Prepared { query, with_vectors, attributes, notes, pick, explanation, ranks };
+        let prepared = Prepared { query, included, notes, pick, explanation, ranks };
         let search = search(call, vec![prepared], deadline, &mut room);
         let (mut found, times) = Box::pin(search).await?;
         (found.pop().expect("one for each query"), times)
@@ -344,6 +343,6 @@ mod tests {
             size_of::<F>()
         }
         let size = size(|call, headers, uri| get(call, headers, uri, query_string::nearest));
-        assert!(size <= 1384, "{size} bytes");
+        assert!(size <= 1392, "{size} bytes");
     }
 }

@@ -12,8 +12,8 @@ use super::heads::classify::Classify;
 use super::heads::expand::Expand;
 use super::search::Answering;
 use super::{
-    compare, count, docs, embed, explorer, heads, info, operations, rank, rows, search, tables,
-    words,
+    compare, count, docs, embed, explorer, heads, info, operations, rank, rows, search, sources,
+    tables, words,
 };
 use crate::http::parse::body::Received;
 use crate::http::render::problem::ErrorForm;
@@ -101,6 +101,7 @@ pub(super) const ROUTES: &[Route] = &[
     Route::new("/rows/{key}", Kind::Model)
         .get(get!(rows::read::get_key))
         .delete(Way::Boxed(rows::write::delete_key)),
+    Route::new("/sources", Kind::Model).get(get!(sources::get)).post(Way::Boxed(sources::post)),
     Route::new("/fold", Kind::Model).post(Way::Boxed(tables::fold)),
     Route::new("/models", Kind::Service).get(get!(info::models)).post(Way::Boxed(tables::post)),
     // Deleted by its name alone: `DELETE /models/NAME`.

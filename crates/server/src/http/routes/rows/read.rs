@@ -3,7 +3,7 @@
 use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
 use kindred::contract::{Row, RowSet};
-use kindred::question::meeting;
+use kindred::question::{Included, meeting};
 use kindred::rows::write_row;
 use scheduler::account::Reservation;
 
@@ -15,9 +15,7 @@ use crate::http::parse::negotiation::{self, Format};
 use crate::http::parse::query_string;
 use crate::http::parse::rows::{self as parse, After, RowsRequest};
 use crate::http::render::caching;
-use crate::http::render::size::{
-    BYTES_PER_ATTRIBUTE, BYTES_PER_COMPONENT, BYTES_PER_NEIGHBOR, room_for,
-};
+use crate::http::render::size::{BYTES_PER_NEIGHBOR, room_for, size_of_parts};
 use crate::models::Call;
 use crate::workers::Cancellation;
 
@@ -61,9 +59,9 @@ fn append(body: &mut Vec<u8>, call: &Call, row: Row, with_vector: bool) {
 
 /// About how many bytes a row has in an answer.
 fn bytes_per_row(call: &Call, with_vector: bool) -> usize {
-    let components = if with_vector { call.model.dim() } else { 0 };
-    let attributes = call.rows().columns().len();
-    BYTES_PER_NEIGHBOR + components * BYTES_PER_COMPONENT + attributes * BYTES_PER_ATTRIBUTE
+    let attributes = Some((0..call.rows().columns().len()).collect());
+    let parts = Included { vectors: with_vector, attributes, ..Included::default() };
+    BYTES_PER_NEIGHBOR + size_of_parts(call.pinned(), &parts).1
 }
 
 async fn list(

@@ -11,7 +11,9 @@ use axum::extract::Request;
 use axum::http::HeaderMap;
 use kindred::contract::RowSet;
 use kindred::live::Live;
-use kindred::live::changes::{BadRow, BatchBuilder, Committed, Counts, Durability, ReadyBatch};
+use kindred::live::changes::{
+    BadRow, BatchBuilder, ChangeError, Committed, Counts, Durability, ReadyBatch,
+};
 use kindred::rows::Rows as _;
 use scheduler::account::Pool;
 use serde::Serialize;
@@ -28,6 +30,7 @@ use crate::http::parse::not_exactly_one;
 use crate::http::parse::rows::{
     self as parse, ChangeOptions, DeleteBody, OnError, RowsBody, Which,
 };
+use crate::http::parse::sources;
 use crate::http::render;
 use crate::http::render::problem::NamedRow;
 use crate::http::render::server_timing::Timing;
@@ -69,6 +72,8 @@ struct Planned {
     write: Option<Write>,
     skipped: Vec<BadRow>,
     deadline: Instant,
+    /// Of the sources that it forgets, reports are dropped.
+    forgotten: Vec<String>,
 }
 
 /// `POST /rows`
@@ -123,7 +128,10 @@ pub(in crate::http) fn delete_key(call: Call, request: Request, _: &Arc<Reloader
 }
 
 /// The table and its writer, if this caller may change it here.
-fn writable(call: &Call, request: &Request) -> Result<(Arc<Live>, Arc<Writer>), ApiError> {
+pub(in super::super) fn writable(
+    call: &Call,
+    request: &Request,
+) -> Result<(Arc<Live>, Arc<Writer>), ApiError> {
     require_write(call, request.extensions())?;
     let both = call.live.clone().zip(call.writer.clone());
     both.ok_or_else(|| ApiError::NotWritable { model: call.name().to_owned() })
@@ -136,11 +144,14 @@ fn plan_put(
     cancellation: &Cancellation,
 ) -> Result<Planned, ApiError> {
     let mut batch = live.batch();
-    if let Some(RowParts { rows, vectors }) = received.row_parts()? {
+    if let Some(RowParts { rows, vectors, delete: keys }) = received.row_parts()? {
         let options = parse::options(received.query())?;
         let rows = std::str::from_utf8(&rows);
         let rows = rows.map_err(|_| ApiError::NotUtf8 { what: "the part `rows`".to_owned() })?;
         put_with_vectors(&mut batch, parse::lines(rows)?, &vectors, call, cancellation)?;
+        if let Some(keys) = keys {
+            delete_keys(&mut batch, parse::part_of_keys(&keys)?, cancellation)?;
+        }
         let deadline = call.deadline(options.timeout_ms)?;
         return planned(call, live, batch, &received.headers, options, deadline);
     }
@@ -151,8 +162,10 @@ fn plan_put(
             options
         }
         None => {
-            let (rows, options) = received.parse::<RowsBody<'_>>()?.check()?;
+            let is_of_source = !sources::positions(&received.headers)?.is_empty();
+            let (rows, keys, options) = received.parse::<RowsBody<'_>>()?.check(is_of_source)?;
             put(&mut batch, rows.into_iter().map(|row| row.get()), cancellation)?;
+            delete_keys(&mut batch, keys, cancellation)?;
             options
         }
     };
@@ -168,6 +181,21 @@ fn put<'a>(
     for row in rows {
         check_deadline(cancellation)?;
         batch.upsert_json(row);
+    }
+    Ok(())
+}
+
+fn delete_keys(
+    batch: &mut BatchBuilder<'_>,
+    mut keys: Vec<String>,
+    cancellation: &Cancellation,
+) -> Result<(), ApiError> {
+    // A key may be there twice: its row is gone either way.
+    keys.sort_unstable();
+    keys.dedup();
+    for key in keys {
+        check_deadline(cancellation)?;
+        batch.delete(&key);
     }
     Ok(())
 }
@@ -203,7 +231,12 @@ fn planned(
     options: ChangeOptions,
     deadline: Instant,
 ) -> Result<Planned, ApiError> {
+    let reached = sources::positions(headers)?;
+    let forgotten = reached.forgotten().map(str::to_owned).collect();
+    let batch = batch.with_sources(reached);
+    let only_at = only_at(call, live, headers)?;
     let (batch, skipped) = batch.finish_without_bad();
+    let batch = batch.map(|batch| batch.only_at(only_at));
     if !skipped.is_empty() && options.on_error == OnError::Refuse {
         return Err(ApiError::BadRows { rows: skipped.into() });
     }
@@ -216,7 +249,21 @@ fn planned(
         Cost::of_batch(rows, ready.bytes()).count(call.service());
         Write::Ready(ready)
     });
-    Ok(Planned { write, skipped, deadline })
+    Ok(Planned { write, skipped, deadline, forgotten })
+}
+
+/// The position in the header `If-Position`, if there is one and the table has that version.
+fn only_at(call: &Call, live: &Live, headers: &HeaderMap) -> Result<Option<u64>, ApiError> {
+    let Some((version, position)) = sources::only_at(headers)? else { return Ok(None) };
+    match version == call.model.version() {
+        true => Ok(Some(position)),
+        false => Err(position_changed(call, live, format!("{version}/{position}"))),
+    }
+}
+
+fn position_changed(call: &Call, live: &Live, wanted: String) -> ApiError {
+    let found = format!("{}/{}", call.model.version(), live.now().position());
+    ApiError::PositionChanged { found, wanted }
 }
 
 fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
@@ -270,15 +317,9 @@ fn plan_delete(
     let (which, options) = received.parse::<DeleteBody>()?.check()?;
     let deadline = call.deadline(options.timeout_ms)?;
     match which {
-        Which::Keys(mut keys) => {
-            // A key may be there twice: its row is gone either way.
-            keys.sort_unstable();
-            keys.dedup();
+        Which::Keys(keys) => {
             let mut batch = live.batch();
-            for key in keys {
-                check_deadline(cancellation)?;
-                batch.delete(&key);
-            }
+            delete_keys(&mut batch, keys, cancellation)?;
             planned(call, live, batch, &received.headers, options, deadline)
         }
         Which::Filter(filter) => {
@@ -294,6 +335,9 @@ fn plan_delete(
             let sets = call.sets.wanted_while(&is_wanted);
             let of_base = sets.of(&filter).map_err(kindred::Error::from)?;
             let durability = Durability::from(options.durability);
+            let reached = sources::positions(&received.headers)?;
+            let forgotten = reached.forgotten().map(str::to_owned).collect();
+            let only_at = only_at(call, live, &received.headers)?;
             // The base of this table, whatever is folded meanwhile: the set is of its rows.
             let (same, live) = (call.clone(), live.clone());
             let make = move || {
@@ -306,9 +350,10 @@ fn plan_delete(
                 let _room = room.map_err(WriteError::Memory)?;
                 let rows = met.len();
                 let met = RowSet::of(met);
-                let mut batch = live.batch();
+                let mut batch = live.batch().with_sources(reached);
                 met.members(now.count()).for_each(|row| batch.delete(now.word(row)));
                 let batch = batch.finish().map_err(WriteError::Bad)?;
+                let batch = batch.map(|batch| batch.only_at(only_at));
                 let ready = batch.map(|batch| live.ready(batch, durability, None));
                 let ready = ready.transpose().map_err(WriteError::Change)?;
                 let bytes = ready.as_ref().map_or(0, ReadyBatch::bytes);
@@ -318,21 +363,29 @@ fn plan_delete(
                 Ok(ready)
             };
             let write = Some(Write::Made(Box::new(make)));
-            Ok(Planned { write, skipped: Vec::new(), deadline })
+            Ok(Planned { write, skipped: Vec::new(), deadline, forgotten })
         }
     }
 }
 
 /// Commits a batch, and answers what it did.
 async fn commit(call: &Call, writer: &Writer, planned: Planned) -> Timed {
-    let Planned { write, skipped, deadline } = planned;
+    let Planned { write, skipped, deadline, forgotten } = planned;
     let size: Size =
         skipped.iter().map(|row| Size::of_text(row.key.len() + row.reason.len())).sum();
     let room = size.room(call)?;
     let committed = match write {
-        Some(write) => writer.write(&call.account, deadline, write).await?,
+        Some(write) => match writer.write(&call.account, deadline, write).await {
+            Err(WriteError::Change(ChangeError::OtherPosition { wanted })) => {
+                let wanted = format!("{}/{wanted}", call.model.version());
+                let live = call.live.as_ref().expect("a table that is changed");
+                return Err(position_changed(call, live, wanted));
+            }
+            written => written?,
+        },
         None => None,
     };
+    writer.reports.forget(forgotten.iter().map(String::as_str));
     let nothing = || Committed {
         position: call.live.as_ref().map_or(0, |live| live.now().position()),
         counts: Counts::default(),

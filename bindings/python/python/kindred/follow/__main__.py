@@ -1,0 +1,5 @@
+"""``python -m kindred.follow``: the same as ``kindred follow``."""
+
+from ._cli import main
+
+main()

@@ -1,0 +1,169 @@
+"""The rows of the table at the moment at which the slot begins."""
+
+from __future__ import annotations
+
+import select
+import struct
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from typing import Any
+
+import psycopg
+from psycopg import pq, sql
+from psycopg.pq.abc import PGconn
+
+from .._batch import MOST_ROWS, Batch, Row, most_bytes
+from .._errors import BadRow, FollowError, Stopped
+from .._progress import Bar
+from .._target import Target, say
+from ._protocol import as_lsn, lsn
+from ._setup import Columns, Source, connect, digest
+from ._stream import PARTITIONS, replication_connection
+from ._values import vectors_together
+
+INT2, INT4 = struct.Struct("!h"), struct.Struct("!i")
+SIGNATURE = b"PGCOPY\n\xff\r\n\0"
+
+# Stored while a snapshot is made: nothing of the source is reached yet, and an interrupted one begins anew.
+BEGUN = "0/0"
+
+
+def take(
+    source: Source, columns: Columns, target: Target, dim: int, on_bad: Callable[[BadRow], None] | None,
+    should_stop: Callable[[], bool],
+) -> tuple[int, frozenset[int]]:  # fmt: skip
+    """Makes the slot, and puts all rows into the table; those that are there and not in the source are deleted. Returns the
+    position at which the stream goes on, and the table's partitions then."""
+    replication = replication_connection(source.wanted.conninfo)
+    try:
+        start, snapshot = _make_slot(replication, source.wanted.slot)
+        target.commit(Batch(), f"postgres:{BEGUN}", None)
+        before = set(target.keys())
+        with closing(connect(source.wanted.conninfo)) as connection:
+            connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            try:
+                connection.execute(sql.SQL("SET TRANSACTION SNAPSHOT {}").format(sql.Literal(snapshot)))
+            except psycopg.Error as error:
+                # The server was started anew since it made the slot.
+                raise psycopg.OperationalError(f"the slot's snapshot is gone: {error}") from None
+            partitions = source.partitions(connection)
+            count = _copy(source, columns, connection, target, dim, before, on_bad, should_stop)
+    finally:
+        # Until then the server keeps the snapshot.
+        replication.finish()
+    # The last batch makes it complete, so it is the one that tells how far the table is.
+    last = target.delete(before)
+    of_partitions = f",{PARTITIONS}:{digest(partitions)}" if source.is_parted else ""
+    target.commit(last, f"postgres:{start}{of_partitions}", None)
+    more = f", {len(before):,} others deleted" if before else ""
+    say(f"the snapshot is complete at {as_lsn(lsn(start))}: {count:,} rows{more}")
+    return lsn(start), partitions
+
+
+def _make_slot(replication: PGconn, slot: str) -> tuple[str, str]:
+    """Makes a slot. Returns the position at which it begins, and the name of the snapshot of the rows then."""
+    made = replication.exec_(f'CREATE_REPLICATION_SLOT "{slot}" LOGICAL pgoutput (SNAPSHOT \'export\')'.encode())
+    if made.status != pq.ExecStatus.TUPLES_OK:
+        message = made.error_message.decode().strip()
+        if replication.status == pq.ConnStatus.BAD:
+            # The server is gone, and comes again.
+            raise psycopg.OperationalError(message)
+        raise FollowError(f"the slot {slot} can't be made: {message}")
+    start, snapshot = ((made.get_value(0, column) or b"").decode() for column in (1, 2))
+    return start, snapshot
+
+
+def _copy(
+    source: Source, columns: Columns, connection: psycopg.Connection[Any], target: Target, dim: int, before: set[str],
+    on_bad: Callable[[BadRow], None] | None, should_stop: Callable[[], bool],
+) -> int:  # fmt: skip
+    bar, count = Bar("snapshot", source.estimate), 0
+    rows: list[list[bytes | None]] = []
+    most, size = most_bytes(dim), 0
+    # A batch is committed while the next one is read.
+    committed: Future[None] = Future()
+    committed.set_result(None)
+    with ThreadPoolExecutor(1) as thread:
+
+        def commit() -> Future[None]:
+            batch = _batch(columns, rows, dim, on_bad)
+            before.difference_update(batch.puts)
+            committed.result()
+            return thread.submit(target.commit, batch, None, on_bad)
+
+        for values in _rows(connection, source.copy()):
+            rows.append(values)
+            size += sum(len(value) + 30 for value in values if value is not None)
+            if size >= most or len(rows) >= MOST_ROWS:
+                committed = commit()
+                count += len(rows)
+                rows, size = [], 0
+                bar.at(count)
+                if should_stop():
+                    raise Stopped("stopped in the middle of the snapshot; it begins anew next time")
+        if rows:
+            committed = commit()
+            count += len(rows)
+        committed.result()
+    return count
+
+
+def _batch(columns: Columns, rows: list[list[bytes | None]], dim: int, on_bad: Callable[[BadRow], None] | None) -> Batch:
+    """Rows of the table of these rows of the source."""
+    batch, names = Batch(), list(columns.attributes)
+    raws = [values[1] for values in rows if values[1] is not None]
+    together = vectors_together(columns.vector_type, raws, dim) if len(raws) == len(rows) else None
+    for place, values in enumerate(rows):
+        key = columns.read_key(values[0])
+        try:
+            vector = columns.read_vector(key, values[1], dim) if together is None else together[place]
+            attributes = {name: columns.read_attribute(key, name, value) for name, value in zip(names, values[2:])}
+        except BadRow as bad:
+            if on_bad is None:
+                raise
+            on_bad(bad)
+            continue
+        batch.put(key, Row(vector, attributes))
+    return batch
+
+
+def _rows(connection: psycopg.Connection[Any], query: sql.Composed) -> Iterator[list[bytes | None]]:
+    """Rows of a binary COPY. A message has whole rows, and the head or the end beside them."""
+    pgconn, is_first = connection.pgconn, True
+    result = pgconn.exec_(query.as_bytes(connection))
+    if result.status != pq.ExecStatus.COPY_OUT:
+        raise psycopg.OperationalError(result.error_message.decode().strip())
+    while True:
+        length, message = pgconn.get_copy_data(1)
+        if length == 0:
+            select.select([pgconn.socket], [], [])
+            pgconn.consume_input()
+            continue
+        if length < 0:
+            ended = pgconn.get_result()
+            if ended is None or ended.status != pq.ExecStatus.COMMAND_OK:
+                raise psycopg.OperationalError((ended or pgconn).error_message.decode().strip())
+            return
+        data, at = bytes(message), 0
+        if is_first:
+            if not data.startswith(SIGNATURE):
+                raise FollowError("the server's COPY has an unknown format")
+            at = 19 + INT4.unpack_from(data, 15)[0]
+            is_first = False
+        while at < len(data):
+            count = INT2.unpack_from(data, at)[0]
+            at += 2
+            if count < 0:
+                # The end; the server has more to say.
+                break
+            values: list[bytes | None] = []
+            for _ in range(count):
+                length = INT4.unpack_from(data, at)[0]
+                at += 4
+                if length < 0:
+                    values.append(None)
+                    continue
+                values.append(data[at : at + length])
+                at += length
+            yield values
