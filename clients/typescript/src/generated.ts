@@ -3413,7 +3413,7 @@ export interface components {
         /** @description VERSION/POSITION, as the answer to a change has them: the change is refused with 412 unless the table is at exactly this position. */
         "If-Position": string;
         /**
-         * @description Positions that the table reaches by this change of systems that it follows, `NAME:POSITION` parted by commas. They are stored in the batch. The change may have no rows then.
+         * @description Positions that the table reaches by this change of systems that it follows, `NAME:POSITION` parted by commas. They are stored in the batch. `NAME:-` forgets a source. The change may have no rows then.
          * @example postgres:0/16B3748
          */
         "Source-Position": string;
@@ -4658,7 +4658,7 @@ export interface operations {
                 /** @description VERSION/POSITION, as the answer to a change has them: the change is refused with 412 unless the table is at exactly this position. */
                 "If-Position"?: components["parameters"]["If-Position"];
                 /**
-                 * @description Positions that the table reaches by this change of systems that it follows, `NAME:POSITION` parted by commas. They are stored in the batch. The change may have no rows then.
+                 * @description Positions that the table reaches by this change of systems that it follows, `NAME:POSITION` parted by commas. They are stored in the batch. `NAME:-` forgets a source. The change may have no rows then.
                  * @example postgres:0/16B3748
                  */
                 "Source-Position"?: components["parameters"]["Source-Position"];
@@ -4727,7 +4727,7 @@ export interface operations {
                 /** @description VERSION/POSITION, as the answer to a change has them: the change is refused with 412 unless the table is at exactly this position. */
                 "If-Position"?: components["parameters"]["If-Position"];
                 /**
-                 * @description Positions that the table reaches by this change of systems that it follows, `NAME:POSITION` parted by commas. They are stored in the batch. The change may have no rows then.
+                 * @description Positions that the table reaches by this change of systems that it follows, `NAME:POSITION` parted by commas. They are stored in the batch. `NAME:-` forgets a source. The change may have no rows then.
                  * @example postgres:0/16B3748
                  */
                 "Source-Position"?: components["parameters"]["Source-Position"];
@@ -4781,7 +4781,7 @@ export interface operations {
                 /** @description VERSION/POSITION, as the answer to a change has them: the change is refused with 412 unless the table is at exactly this position. */
                 "If-Position"?: components["parameters"]["If-Position"];
                 /**
-                 * @description Positions that the table reaches by this change of systems that it follows, `NAME:POSITION` parted by commas. They are stored in the batch. The change may have no rows then.
+                 * @description Positions that the table reaches by this change of systems that it follows, `NAME:POSITION` parted by commas. They are stored in the batch. `NAME:-` forgets a source. The change may have no rows then.
                  * @example postgres:0/16B3748
                  */
                 "Source-Position"?: components["parameters"]["Source-Position"];
@@ -4878,7 +4878,7 @@ export interface operations {
                 /** @description VERSION/POSITION, as the answer to a change has them: the change is refused with 412 unless the table is at exactly this position. */
                 "If-Position"?: components["parameters"]["If-Position"];
                 /**
-                 * @description Positions that the table reaches by this change of systems that it follows, `NAME:POSITION` parted by commas. They are stored in the batch. The change may have no rows then.
+                 * @description Positions that the table reaches by this change of systems that it follows, `NAME:POSITION` parted by commas. They are stored in the batch. `NAME:-` forgets a source. The change may have no rows then.
                  * @example postgres:0/16B3748
                  */
                 "Source-Position"?: components["parameters"]["Source-Position"];

@@ -1,5 +1,8 @@
 //! The GPU: which one, and what it can do.
 
+use std::collections::HashMap;
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+
 use cust::CudaApiVersion;
 use cust::context::{Context, CurrentContext};
 use cust::device::{Device, DeviceAttribute};
@@ -25,8 +28,40 @@ pub struct Gpu {
     pub cache: u32,
     /// Total memory, in bytes.
     pub total_memory: u64,
+    /// Whether this process had opened it before: others' passes may run beside the work of this one.
+    pub is_shared: bool,
     // Dropped last: everything else on the device belongs to it.
     context: Context,
+    _open: Open,
+}
+
+/// Counts how often this process has a GPU open.
+#[derive(Debug)]
+struct Open {
+    ordinal: u32,
+}
+
+impl Open {
+    fn counts() -> MutexGuard<'static, HashMap<u32, usize>> {
+        static COUNTS: LazyLock<Mutex<HashMap<u32, usize>>> = LazyLock::new(Mutex::default);
+        COUNTS.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Opens it once more. Returns how often it was open before, too.
+    fn new(ordinal: u32) -> (Self, usize) {
+        let mut counts = Self::counts();
+        let count = counts.entry(ordinal).or_default();
+        *count += 1;
+        (Self { ordinal }, *count - 1)
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        if let Some(count) = Self::counts().get_mut(&self.ordinal) {
+            *count -= 1;
+        }
+    }
 }
 
 /// Adds what was being done to an error of the driver.
@@ -111,6 +146,7 @@ impl Gpu {
         let shared_memory = shared_memory(device)?;
         let total_memory = device.total_memory().doing("asking the GPU's memory")? as u64;
         let context = Context::new(device).doing("making a context on the GPU")?;
+        let (open, before) = Open::new(asked);
         Ok(Self {
             ordinal: asked,
             name,
@@ -119,7 +155,9 @@ impl Gpu {
             shared_memory,
             cache,
             total_memory,
+            is_shared: before > 0,
             context,
+            _open: open,
         })
     }
 

@@ -11,7 +11,7 @@ use contract::Table;
 use cust::event::{Event, EventFlags};
 use cust::stream::Stream;
 
-use super::{Quantised, Resident, Rounding, TILE_ROWS, TableView};
+use super::{Quantised, Resident, Rounding, TILE_ROWS};
 use crate::GpuError;
 use crate::driver::{Array, Doing, Pinned, start_upload};
 
@@ -134,12 +134,7 @@ impl Resident {
             stage.slot_rows[..slot_rows.len()].copy_from_slice(&slot_rows);
             let slots_at = quantised.slot_rows.address() + (slots.start * size_of::<u32>()) as u64;
             let peaks_at = peaks.address() + (at * size_of::<f32>()) as u64;
-            let own = TableView {
-                components: self.view().components.offset(at * dim),
-                norms: self.view().norms.offset(at),
-                rows: count as u32,
-                ..self.view()
-            };
+            let own = self.part(at..at + count);
             // SAFETY: the places are within the arrays; the rest as above. Of the tiles, the first
             // may have rows already, whose peaks are there.
             unsafe {

@@ -10,6 +10,7 @@ mod slots;
 mod upload;
 
 use std::cell::{Cell, RefCell};
+use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -213,6 +214,19 @@ impl Resident {
     /// The table as kernels of searches take it, with the rows that were appended.
     pub(crate) fn searched_view(&self) -> TableView {
         TableView { rows: self.searched() as u32, ..self.view() }
+    }
+
+    /// Some rows of the table, as kernels take them.
+    pub(super) fn part(&self, rows: Range<usize>) -> TableView {
+        let view = self.view();
+        let biases = self.biases.as_ref().map_or(view.biases, |_| view.biases.offset(rows.start));
+        TableView {
+            components: view.components.offset(rows.start * self.dim),
+            norms: view.norms.offset(rows.start),
+            biases,
+            rows: rows.len() as u32,
+            ..view
+        }
     }
 
     /// The table as kernels take it. Valid as long as `self` exists.

@@ -15,8 +15,14 @@ use crate::GpuError;
 use crate::abi::DevicePointerMut;
 use crate::driver::{Array, Doing, Kernel, Modules, Shape};
 
-/// Tiles that are rounded together.
+/// Tiles that are rounded together, if nobody else uses the device.
 const TILES_TOGETHER: usize = 1024;
+/// Blocks for each multiprocessor that run together beside the passes of others. A pass waits until
+/// there is room for its blocks, kernel by kernel; these leave it most of each multiprocessor.
+const BLOCKS_BESIDE_OTHERS: usize = 2;
+/// Launches after which the device is waited for: a full queue would keep other threads' launches
+/// waiting, too.
+const LAUNCHES_TOGETHER: usize = 64;
 
 /// The kernels that round rows.
 #[derive(Debug)]
@@ -176,9 +182,18 @@ pub(super) fn quantise(
     let rounding = Rounding::new(dim)?;
     let of = (resident.view(), resident.lift_view());
     let peaks = Array::<f32>::zeroed(rows)?;
-    // SAFETY: the stream is synchronised before anything is dropped.
-    unsafe { rounding.peaks(of, &peaks, None, stream)? };
-    stream.synchronize().doing("rotating the table")?;
+    let tiles_together = match resident.gpu.is_shared {
+        true => (BLOCKS_BESIDE_OTHERS * resident.gpu.multiprocessors as usize).div_ceil(TILE_ROWS),
+        false => TILES_TOGETHER,
+    };
+    in_parts(rows, TILE_ROWS * tiles_together, stream, |part| {
+        let own = peaks.address() + (part.start * size_of::<f32>()) as u64;
+        // SAFETY: the place is within the array; the stream is synchronised before it is dropped.
+        unsafe {
+            let own = Array::borrowed(own, part.len());
+            rounding.peaks((resident.part(part), of.1), &own, None, stream)
+        }
+    })?;
 
     let (slots, mut slot_rows) = Slots::new(&peaks.read()?);
     if slot_rows.is_empty() {
@@ -203,13 +218,27 @@ pub(super) fn quantise(
     let (slots, used) = (RefCell::new(slots), Cell::new(used));
     let quantised = Quantised { tiles: used, slots, slot_rows, int8, scales, int4 };
     // In blocks of a row each, where those of a tile take milliseconds. Empty slots are zeros.
-    let residuals = Array::zeroed(2 * TILE_ROWS * TILES_TOGETHER.min(tiles))?;
-    for first in (0..tiles).step_by(TILES_TOGETHER) {
-        let some = first..tiles.min(first + TILES_TOGETHER);
+    let residuals = Array::zeroed(2 * TILE_ROWS * tiles_together.min(tiles))?;
+    in_parts(tiles, tiles_together, stream, |some| {
         // SAFETY: the tables are made here, for `tiles` tiles of this many chunks; the stream is
         // synchronised before anything is dropped.
-        unsafe { rounding.round_tiles(of, &peaks, &quantised, some, &residuals, stream)? };
-    }
-    stream.synchronize().doing("quantising the table")?;
+        unsafe { rounding.round_tiles(of, &peaks, &quantised, some, &residuals, stream) }
+    })?;
     Ok(Some(quantised))
+}
+
+/// Starts work on so many things at a time, of `count`, and waits for the end of all.
+fn in_parts(
+    count: usize,
+    together: usize,
+    stream: &Stream,
+    mut start: impl FnMut(Range<usize>) -> Result<(), GpuError>,
+) -> Result<(), GpuError> {
+    for (number, first) in (0..count).step_by(together).enumerate() {
+        start(first..count.min(first + together))?;
+        if number % LAUNCHES_TOGETHER == LAUNCHES_TOGETHER - 1 {
+            stream.synchronize().doing("deriving tables")?;
+        }
+    }
+    stream.synchronize().doing("deriving tables")
 }
