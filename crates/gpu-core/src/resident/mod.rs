@@ -141,14 +141,15 @@ impl Resident {
     ) -> Result<Self, GpuError> {
         // A table of a reload or a fold is uploaded while another one is searched.
         let stream: Stream = new_background_stream()?;
+        let on = (&stream, gpu.is_shared);
         let table = of.table();
         let (rows, dim) = (table.rows(), table.dim());
         let components = match beside.filter(|beside| beside.has_components(&table)) {
             Some(beside) => beside.components.clone(),
-            None => Rc::new(upload(table.components(), room * dim, &stream, progress)?),
+            None => Rc::new(upload(table.components(), room * dim, on, progress)?),
         };
-        let norms = upload(table.norms(), room, &stream, |_| {})?;
-        let upload_biases = |biases| upload(biases, room, &stream, |_| {});
+        let norms = upload(table.norms(), room, on, |_| {})?;
+        let upload_biases = |biases| upload(biases, room, on, |_| {});
         let biases = table.biases().map(upload_biases).transpose()?;
         let arrays = (components, norms, biases);
         let mut resident = Self::of_arrays(gpu, of.clone(), lift, arrays, (rows, room));

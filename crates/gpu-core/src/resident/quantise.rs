@@ -19,7 +19,7 @@ use crate::driver::{Array, Doing, Kernel, Modules, Shape};
 const TILES_TOGETHER: usize = 1024;
 /// Blocks for each multiprocessor that run together beside the passes of others. A pass waits until
 /// there is room for its blocks, kernel by kernel; these leave it most of each multiprocessor.
-const BLOCKS_BESIDE_OTHERS: usize = 2;
+const BLOCKS_BESIDE_OTHERS: usize = 8;
 /// Launches after which the device is waited for: a full queue would keep other threads' launches
 /// waiting, too.
 const LAUNCHES_TOGETHER: usize = 64;

@@ -6,6 +6,7 @@ use contract::{
     Filter, FullPassEngine, FullPassQuery, Query, QueryVector, Row, Scoring, SearchEngine,
 };
 use cpu_core::FullScanEngine;
+use gpu_core::driver::Gpu;
 use gpu_core::search::Paths;
 use model_store::ModelStore;
 
@@ -60,6 +61,8 @@ fn usual_rows_are_certified() {
         let biases: Vec<f32> = (0..ROWS).map(|_| numbers.real()).collect();
         for biases in [None, Some(&biases[..])] {
             let model = table(dim, biases, |_| numbers.vector(dim));
+            // Beside another one, tables are derived in smaller parts.
+            let _other = biases.map(|_| Gpu::open(None).unwrap());
             attack("usual rows", &model);
             let mut engine = engine(&model, Paths { certified_from_rows: 0, ..Paths::default() });
             let queries: Vec<Query> = words(&model, 10);

@@ -22,6 +22,7 @@ pub(crate) fn tests() -> Vec<(&'static str, fn())> {
         ("many_excluded_rows", many_excluded_rows),
         ("rows_of_bitmaps", rows_of_bitmaps),
         ("synthetic_words", synthetic_words),
+        ("tables_beside_others", tables_beside_others),
         ("queries_are_certified", queries_are_certified),
         ("filtered_queries_are_certified", filtered_queries_are_certified),
     ]
@@ -43,10 +44,13 @@ fn uploads_arrive_whole() {
     let mut numbers = Numbers::new(1);
     for len in [0, 1, 5, 8 << 20, (40 << 20) / 8 + 3, 100 << 20 >> 3] {
         let values: Vec<u64> = (0..len).map(|_| numbers.next()).collect();
-        let mut heard = 0;
-        let array = upload(&values, 0, &stream, |done| heard = done).unwrap();
-        assert_eq!(heard, 8 * len as u64);
-        assert!(array.read().unwrap() == values, "{len} values");
+        for is_shared in [false, true] {
+            let mut heard = 0;
+            let on = (&stream, is_shared);
+            let array = upload(&values, 0, on, |done| heard = done).unwrap();
+            assert_eq!(heard, 8 * len as u64);
+            assert!(array.read().unwrap() == values, "{len} values");
+        }
     }
 }
 
@@ -152,6 +156,20 @@ fn synthetic_words() {
         let queries = queries(&model, 60, &[10, 10, 10, 100], &mut numbers);
         check(&format!("synth {rows} x {dim}"), &model, &queries);
     }
+}
+
+/// Tables are derived in smaller parts beside others.
+fn tables_beside_others() {
+    let other = Gpu::open(None).unwrap();
+    assert!(Gpu::open(None).unwrap().is_shared && !other.is_shared);
+    let mut numbers = Numbers::new(10);
+    for (rows, dim) in [(1, 3), (1_056, 40), (1_057, 40), (60_000, 100)] {
+        let model = synthetic(rows, dim, 10);
+        let queries = queries(&model, 40, &[10, 100], &mut numbers);
+        check(&format!("beside others: synth {rows} x {dim}"), &model, &queries);
+    }
+    drop(other);
+    assert!(!Gpu::open(None).unwrap().is_shared);
 }
 
 /// Answers must come from certified passes, not from the fallback.
