@@ -17,8 +17,8 @@ use crate::driver::{Array, Doing, Kernel, Modules, Shape};
 
 /// Tiles that are rounded together, if nobody else uses the device.
 const TILES_TOGETHER: usize = 1024;
-/// Blocks for each multiprocessor that run together beside the passes of others. A pass waits until
-/// there is room for its blocks, kernel by kernel; these leave it most of each multiprocessor.
+/// Blocks for each multiprocessor that are launched together beside the passes of others. A pass
+/// waits until there is room for its blocks, kernel by kernel: no more than these are before it.
 const BLOCKS_BESIDE_OTHERS: usize = 8;
 /// Launches after which the device is waited for: a full queue would keep other threads' launches
 /// waiting, too.
@@ -227,7 +227,7 @@ pub(super) fn quantise(
     Ok(Some(quantised))
 }
 
-/// Starts work on so many things at a time, of `count`, and waits for the end of all.
+/// Starts work on `count` things, `together` at a time, and waits until all of it is done.
 fn in_parts(
     count: usize,
     together: usize,
