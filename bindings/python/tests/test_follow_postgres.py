@@ -105,6 +105,15 @@ def test_a_snapshot_and_then_every_change(postgres, tables, items, tmp_path):
     assert source["name"] == "postgres" and source["behind_seconds"] < 60 and source["retained"] >= 0
 
 
+def test_a_snapshot_has_rows_of_one_size_in_many_forms(postgres, tables, items):
+    # Two texts that share a row's size differently, and some that are missing.
+    label, body = "repeat('é', n % 7)", "CASE WHEN n % 5 > 0 THEN repeat('x', 12 - 2 * (n % 7)) END"
+    postgres.run(f"INSERT INTO {items} SELECT 1000 + n, ARRAY[n, 1, 0], n, {label}, {body} FROM generate_series(1, 300) AS n")
+    code, said = follow(postgres, tables, items, *ATTRIBUTES)
+    assert code == 0 and "400 rows" in said, said
+    same(postgres, tables, items)
+
+
 def test_values_of_all_types_arrive_as_they_are(postgres, tables, name):
     types = {
         "b": ("boolean", "true"), "s": ("smallint", "-7"), "i": ("integer", "2147483647"), "l": ("bigint", "-9223372036854775808"),

@@ -88,7 +88,7 @@ class Table(Questions):
         rows, array = rows_to_put(keys, vectors, attributes, biases)
         skips = one_of("on_error", on_error, ("refuse", "skip")) == "skip"
         how = (skips, _is_synced(durability), idempotency_key)
-        lines = [line.decode() for line in to_json_lines(rows)]
+        lines = to_json_lines(rows).split("\n")
         return change_of(self.name, *self._table.put(lines, array, how))
 
     def delete_rows(

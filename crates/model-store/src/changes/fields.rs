@@ -63,6 +63,12 @@ impl Aligned {
         all
     }
 
+    /// Makes room for so many more bytes.
+    pub(crate) fn reserve(&mut self, bytes: usize) {
+        let words = (self.length + bytes).div_ceil(size_of::<u64>());
+        self.words.reserve(words.saturating_sub(self.words.len()));
+    }
+
     pub(crate) fn bytes(&self) -> &[u8] {
         &bytemuck::cast_slice(&self.words)[..self.length]
     }

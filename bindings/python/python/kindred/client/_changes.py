@@ -204,16 +204,15 @@ def _made(idempotency_key: str | None) -> str:
 
 def _parts(rows: list[dict[str, Any]], vectors: npt.NDArray[np.float32], delete: list[str]) -> tuple[bytes, str]:
     """Rows as JSON lines, their vectors as an .npy file and keys to delete, as parts of one body, and its type."""
-    from ._npy import MEDIA_TYPE, encode
+    from ._npy import MEDIA_TYPE, parts
 
     boundary = os.urandom(16).hex()
-    lines = b"\n".join(to_json_lines(rows))
     body = b"".join(
         [
             f'--{boundary}\r\nContent-Disposition: form-data; name="rows"\r\nContent-Type: application/x-ndjson\r\n\r\n'.encode(),
-            lines,
+            to_json_lines(rows).encode(),
             f'\r\n--{boundary}\r\nContent-Disposition: form-data; name="vectors"\r\nContent-Type: {MEDIA_TYPE}\r\n\r\n'.encode(),
-            encode(vectors),
+            *parts(vectors),
             f'\r\n--{boundary}\r\nContent-Disposition: form-data; name="delete"\r\n\r\n'.encode(),
             to_json(delete),
             f"\r\n--{boundary}--\r\n".encode(),

@@ -13,10 +13,15 @@ MEDIA_TYPE = "application/x-npy"
 
 def encode(array: npt.NDArray[Any]) -> bytes:
     """An array in C order as a file."""
+    return b"".join(parts(array))
+
+
+def parts(array: npt.NDArray[Any]) -> list[bytes | memoryview]:
+    """The file's header, and the array's own memory."""
     header = io.BytesIO()
     shape = {"descr": np.lib.format.dtype_to_descr(array.dtype), "fortran_order": False, "shape": array.shape}
     np.lib.format.write_array_header_1_0(header, shape)
-    return b"".join([header.getvalue(), array.data if array.size else b""])
+    return [header.getvalue(), array.data if array.size else b""]
 
 
 def decode(file: bytes) -> npt.NDArray[Any]:

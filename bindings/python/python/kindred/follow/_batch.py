@@ -67,6 +67,8 @@ class Batch:
         self.puts: dict[str, Row] = {}
         self.deletes: dict[str, None] = {}
         self.bytes = 0
+        self.vectors: npt.NDArray[np.float32] | None = None
+        """Those of all rows to put, in their order, where they are one array."""
 
     def __len__(self) -> int:
         return len(self.puts) + len(self.deletes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
@@ -18,6 +19,7 @@ from .._errors import (
     UnavailableError,
     UnreachableError,
 )
+from .._types import Change
 from ..client import Client
 from ._batch import Batch, Row
 from ._errors import BadRow, BadRows, FollowError, Stopped
@@ -46,6 +48,7 @@ class Target:
         self.client = Client(url, model=model, api_key=api_key, retries=0, timeout=120.0)
         self.url, self.model, self.should_stop = url, model, should_stop
         self.version, self.position = "", 0
+        self._lock = threading.Lock()
 
     # The table
 
@@ -115,10 +118,20 @@ class Target:
     def commit(self, batch: Batch, source: str | None, on_bad: Callable[[BadRow], None] | None) -> None:
         """Commits whole rows and deletes as one batch, with the position of the source that it reaches. Without `on_bad`, bad rows
         stop the follower."""
+        self._commit(batch, source, on_bad, True)
+
+    def commit_beside(self, batch: Batch, on_bad: Callable[[BadRow], None] | None) -> None:
+        """The same beside others whose keys are not in it. Who else changes the table is found by the next `commit`."""
+        self._commit(batch, None, on_bad, False)
+
+    def _commit(self, batch: Batch, source: str | None, on_bad: Callable[[BadRow], None] | None, is_next: bool) -> None:
         puts, deletes = dict(batch.puts), dict(batch.deletes)
         while puts or deletes or source:
             try:
-                self._put(puts, deletes, source)
+                vectors = batch.vectors if len(puts) == len(batch.puts) else None
+                change = self._put(puts, deletes, source, vectors, is_next)
+                with self._lock:
+                    self.position = change.position if is_next else self.position + 1
                 return
             except BadRowsError as error:
                 if on_bad is None:
@@ -139,7 +152,7 @@ class Target:
                 # Seldom: texts that take more bytes than they have characters.
                 half = Batch()
                 half.puts = {key: puts.pop(key) for key in list(puts)[: len(puts) // 2]}
-                self.commit(half, None, on_bad)
+                self._commit(half, None, on_bad, is_next)
 
     def delete(self, keys: Iterable[str]) -> Batch:
         """Deletes rows, except for the last batch, which is returned: it is committed with a position."""
@@ -164,19 +177,21 @@ class Target:
                 return
             batch = Batch()
 
-    def _put(self, puts: dict[str, Row], deletes: dict[str, None], source: str | None) -> None:
+    def _put(self, puts: dict[str, Row], deletes: dict[str, None], source: str | None, together: Any, is_next: bool) -> Change:
         import numpy as np
 
         rows = list(puts.values())
-        vectors: Any = np.stack([row.vector for row in rows]) if rows else []  # type: ignore[misc]
+        vectors: Any = together
+        if together is None:
+            vectors = np.stack([row.vector for row in rows]) if rows else []  # type: ignore[misc]
         attributes = [{name: value for name, value in row.attributes.items() if value is not None} for row in rows]
         # All attempts have it: the change is done once.
         key = os.urandom(16).hex()
         try:
-            change = self._patiently(
+            return self._patiently(
                 lambda: self.client.put_rows(
                     list(puts), vectors, attributes=attributes if rows else None, delete=list(deletes), idempotency_key=key,
-                    if_position=f"{self.version}/{self.position}", source_position=source,
+                    if_position=f"{self.version}/{self.position}" if is_next else None, source_position=source,
                 )
             )  # fmt: skip
         except ServiceError as error:
@@ -186,7 +201,6 @@ class Target:
                 f"somebody else changes the rows of {self.model}, or it was made anew: {error}. A table that follows is changed "
                 "by its follower alone; end the other one, then begin anew with --resnapshot"
             ) from None
-        self.position = change.position
 
     def report(self, reports: list[dict[str, Any]]) -> None:
         """Tells the service how far it is. That may fail: the next report comes soon."""

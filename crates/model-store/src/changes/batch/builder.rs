@@ -117,7 +117,9 @@ pub struct BatchBuilder<'s> {
     bad: Vec<BadRow>,
     /// The good rows by their keys.
     seen: HashMap<Box<str>, usize>,
-    vectors: Vec<f32>,
+    /// Room for the header of a record and the numbers of the payload, and then vectors: the largest
+    /// part is copied once.
+    record: Aligned,
     biases: Vec<f32>,
     upserted: Keys,
     deleted: Keys,
@@ -157,7 +159,7 @@ impl<'s> BatchBuilder<'s> {
             rows: 0,
             bad: Vec::new(),
             seen: HashMap::new(),
-            vectors: Vec::new(),
+            record: Aligned::zeroed(HEADER_BYTES + PREFIX_BYTES),
             biases: Vec::new(),
             upserted: Keys::default(),
             deleted: Keys::default(),
@@ -179,6 +181,12 @@ impl<'s> BatchBuilder<'s> {
         Self { sources, ..self }
     }
 
+    /// Makes room for so many more rows, which are upserted.
+    pub fn reserve(&mut self, rows: usize) {
+        let of_row = self.schema.dim * size_of::<f32>() + 3 * size_of::<u32>();
+        self.record.reserve(rows.saturating_mul(of_row).min(MAX_BATCH_BYTES));
+    }
+
     /// Adds a row that is inserted, or replaces the row with its key.
     pub fn upsert(&mut self, row: Upsert<'_>) {
         let before = self.attributes.len();
@@ -188,7 +196,7 @@ impl<'s> BatchBuilder<'s> {
             self.attributes.truncate(before);
             return self.refuse(row.key, reason);
         }
-        self.vectors.extend_from_slice(row.vector);
+        self.record.extend(bytemuck::cast_slice(row.vector));
         if self.schema.has_biases() {
             self.biases.push(row.bias.unwrap_or(0.0));
         }
@@ -213,13 +221,12 @@ impl<'s> BatchBuilder<'s> {
 
     /// The size of the good rows so far, in bytes of the log.
     pub fn bytes(&self) -> usize {
-        let numbers = self.vectors.len()
-            + self.biases.len()
+        let numbers = self.biases.len()
             + self.attribute_ends.len()
             + self.upserted.ends.len()
             + self.deleted.ends.len();
         let texts = self.upserted.text.len() + self.deleted.text.len() + self.attributes.len();
-        HEADER_BYTES + PREFIX_BYTES + numbers * size_of::<f32>() + texts
+        self.record.bytes().len() + numbers * size_of::<f32>() + texts
     }
 
     /// The batch of all rows.
@@ -242,14 +249,13 @@ impl<'s> BatchBuilder<'s> {
         let start = end(self.upserted.text.len());
         let deleted: Vec<u32> = self.deleted.ends.iter().map(|&end| start + end).collect();
         let keys = (self.upserted.text.len() + self.deleted.text.len()) as u64;
-        let record = Aligned::of_parts(&[
-            &[0; HEADER_BYTES],
-            &end(upserts).to_le_bytes(),
-            &end(deletes).to_le_bytes(),
-            &keys.to_le_bytes(),
-            &(self.attributes.len() as u64).to_le_bytes(),
-            &[0; PREFIX_BYTES - 24],
-            bytemuck::cast_slice(&self.vectors),
+        let mut record = self.record;
+        let head = &mut record.bytes_mut()[HEADER_BYTES..][..PREFIX_BYTES];
+        head[..4].copy_from_slice(&end(upserts).to_le_bytes());
+        head[4..8].copy_from_slice(&end(deletes).to_le_bytes());
+        head[8..16].copy_from_slice(&keys.to_le_bytes());
+        head[16..24].copy_from_slice(&(self.attributes.len() as u64).to_le_bytes());
+        for part in [
             bytemuck::cast_slice(&self.biases),
             bytemuck::cast_slice(&self.upserted.ends),
             bytemuck::cast_slice(&deleted),
@@ -257,7 +263,9 @@ impl<'s> BatchBuilder<'s> {
             self.upserted.text.as_bytes(),
             self.deleted.text.as_bytes(),
             &self.attributes,
-        ]);
+        ] {
+            record.extend(part);
+        }
         let fingerprint = self.schema.fingerprint();
         let sources = self.sources;
         let batch = Batch { record, upserts, deletes, fingerprint, sources, only_at: None };

@@ -154,7 +154,8 @@ impl Received {
     pub(in crate::http) fn cost(&self) -> Cost {
         let ((rows, dim), query) = (self.shape, self.query().as_bytes());
         let of_filters = || Cost::of_filters(tests(query, b"filter="), rows);
-        if self.is_array {
+        // Of a body of several parts, most is an array, too.
+        if self.is_array || multipart::boundary(&self.headers).is_some() {
             return Cost::of_array(self.length(), dim, query).and(of_filters());
         }
         if self.is_get {

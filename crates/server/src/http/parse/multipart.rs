@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, header};
 use kindred::answering::wait_at_most;
-use multer::Multipart;
+use multer::{Field, Multipart};
 
 use crate::http::ApiError;
 
@@ -58,7 +58,7 @@ async fn read(mut parts: Multipart<'static>) -> Result<RowParts, ApiError> {
             }
         };
         let name = part.name().unwrap_or_default().to_owned();
-        let bytes = part.bytes().await.map_err(broken)?;
+        let bytes = content(part).await.map_err(broken)?;
         if place.replace(bytes).is_some() {
             return Err(ApiError::invalid_request(format!("the body has the part `{name}` twice")));
         }
@@ -70,6 +70,17 @@ async fn read(mut parts: Multipart<'static>) -> Result<RowParts, ApiError> {
     };
     let rows = rows.ok_or_else(|| missing("rows"))?;
     Ok(RowParts { rows, vectors: vectors.ok_or_else(|| missing("vectors"))?, delete })
+}
+
+/// The content of a part. Mostly it is one piece, which is not copied.
+async fn content(mut part: Field<'static>) -> Result<Bytes, multer::Error> {
+    let Some(first) = part.chunk().await? else { return Ok(Bytes::new()) };
+    let Some(second) = part.chunk().await? else { return Ok(first) };
+    let mut all = [first, second].concat();
+    while let Some(more) = part.chunk().await? {
+        all.extend_from_slice(&more);
+    }
+    Ok(all.into())
 }
 
 #[cfg(test)]

@@ -216,6 +216,7 @@ fn put_with_vectors(
             "`vectors` has {found} vectors and `rows` has {expected} rows; send one vector for each row"
         )));
     }
+    batch.reserve(rows.len());
     for (row, vector) in rows.into_iter().zip(vectors.each()) {
         check_deadline(cancellation)?;
         batch.upsert_json_with(row, &vector);
