@@ -22,7 +22,7 @@ use model_store::synth::{SynthOptions, split_mix, synth_folder};
 use shards::Segments;
 
 const BATCHES: [usize; 2] = [1, 64];
-const TURNS: usize = 41;
+const TURNS: usize = 401;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

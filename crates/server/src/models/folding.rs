@@ -18,7 +18,7 @@ use super::create::TableError;
 use super::opened::Opened;
 use super::reload::Reloader;
 use super::{ServedModel, Writer};
-use crate::config::{Config, ModelSource};
+use crate::config::ModelSource;
 
 /// Interval of the checks whether tables are to be folded.
 const EVERY: Duration = Duration::from_secs(5);
@@ -110,14 +110,17 @@ impl Reloader {
                     continue;
                 };
                 let state = seen.entry(served.name().to_owned()).or_default();
-                if !state.is_due(live, &self.started, now) {
+                let (at, config) = (live.now(), &self.started);
+                let rows = Rows { base: live.base().rows(), all: at.count(), live: at.live_rows() };
+                let age = Duration::from_secs(config.fold_age_s);
+                if !state.is_due(rows, config.fold_changed_ratio, age, now) {
                     continue;
                 }
                 let began = Instant::now();
                 match self.fold_table(served.name()).await {
                     Ok(_) => {
                         let not_before = Instant::now() + REST * began.elapsed();
-                        *state = Seen { changed_since: None, not_before: Some(not_before) };
+                        *state = Seen { not_before: Some(not_before), ..Seen::default() };
                     }
                     Err(why) => {
                         warn!(model = served.name(), "the changes were not folded: {why}");
@@ -134,24 +137,37 @@ impl Reloader {
 struct Seen {
     /// Since when it has changes.
     changed_since: Option<Instant>,
+    /// Rows that were changed by the last check.
+    changed: usize,
     not_before: Option<Instant>,
 }
 
+/// Numbers of a table's rows: of its base, with those behind it, and of these all that live.
+#[derive(Debug, Clone, Copy)]
+struct Rows {
+    base: usize,
+    all: usize,
+    live: usize,
+}
+
 impl Seen {
-    fn is_due(&mut self, live: &Live, config: &Config, now: Instant) -> bool {
-        let at = live.now();
-        let (base, all, rows) = (live.base().rows(), at.count(), at.live_rows());
+    /// Whether a table with these rows is to be folded now. It is asked once in [`EVERY`]. The ratio
+    /// and the age are those of the settings; neither counts if it is 0.
+    fn is_due(&mut self, rows: Rows, ratio: f64, age: Duration, now: Instant) -> bool {
+        let Rows { base, all, live } = rows;
         // Those behind the base, and those that are no longer there.
-        let changed = (all - base) + (all - rows);
+        let changed = (all - base) + (all - live);
+        let before = std::mem::replace(&mut self.changed, changed);
         if changed == 0 {
             self.changed_since = None;
             return false;
         }
         let since = *self.changed_since.get_or_insert(now);
-        let (ratio, age) = (config.fold_changed_ratio, Duration::from_secs(config.fold_age_s));
-        let is_much = ratio > 0.0
-            && changed >= MIN_CHANGED_ROWS
-            && changed as f64 >= ratio * rows.max(base) as f64;
+        let many = ratio * live.max(base) as f64;
+        // A table that is being filled would be due again before its fold is over.
+        let is_filled = changed.saturating_sub(before) as f64 >= many;
+        let is_much =
+            ratio > 0.0 && changed >= MIN_CHANGED_ROWS && changed as f64 >= many && !is_filled;
         let is_old = !age.is_zero() && now.duration_since(since) >= age;
         (is_much || is_old) && self.not_before.is_none_or(|until| now >= until)
     }
@@ -164,5 +180,45 @@ impl From<ChangeError> for TableError {
             ChangeError::NoSpaceToFold { needed, free, .. } => Self::NoSpaceToFold { needed, free },
             why => Self::Load(why.into()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether a fold of one row in ten is due at each check of a table whose base has 100,000 rows,
+    /// and so many behind it.
+    fn due(behind: &[usize]) -> Vec<bool> {
+        let (mut seen, mut now) = (Seen::default(), Instant::now());
+        let check = |&behind: &usize| {
+            now += EVERY;
+            let all = 100_000 + behind;
+            seen.is_due(Rows { base: 100_000, all, live: all }, 0.1, Duration::ZERO, now)
+        };
+        behind.iter().map(check).collect()
+    }
+
+    #[test]
+    fn many_changes_are_folded_at_once_and_a_table_that_is_filled_when_that_slows_down() {
+        assert_eq!(due(&[0, 4_000, 9_000, 13_000]), [false, false, false, true]);
+        assert_eq!(due(&[50_000, 90_000, 130_000, 131_000]), [false, false, false, true]);
+        assert_eq!(due(&[200_000, 200_000]), [false, true]);
+    }
+
+    #[test]
+    fn few_changes_are_folded_when_they_are_old_and_none_before_the_last_fold_has_rested() {
+        let (age, began) = (Duration::from_secs(60), Instant::now());
+        let rows = Rows { base: 500, all: 510, live: 505 };
+        let at = |seconds| began + Duration::from_secs(seconds);
+        let mut seen = Seen::default();
+        assert!(!seen.is_due(rows, 0.001, age, at(0)), "fewer than 1,000 rows");
+        assert!(!seen.is_due(rows, 0.001, age, at(59)));
+        assert!(seen.is_due(rows, 0.0, age, at(60)));
+        seen.not_before = Some(at(100));
+        assert!(!seen.is_due(rows, 0.0, age, at(99)) && seen.is_due(rows, 0.0, age, at(100)));
+        let unchanged = Rows { base: 510, all: 510, live: 510 };
+        assert!(!seen.is_due(unchanged, 0.001, age, at(1000)));
+        assert!(!seen.is_due(rows, 0.0, age, at(1001)), "its changes are new");
     }
 }
