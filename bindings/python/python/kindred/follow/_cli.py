@@ -104,11 +104,14 @@ class Skipped:
 
     def __init__(self) -> None:
         self.count = 0
+        self._lock = threading.Lock()
 
     def __call__(self, bad: BadRow) -> None:
-        self.count += 1
-        if self.count <= self.NAMED:
-            say(f"left out: {bad}" + (" (further ones are only counted)" if self.count == self.NAMED else ""))
+        with self._lock:
+            self.count += 1
+            count = self.count
+        if count <= self.NAMED:
+            say(f"left out: {bad}" + (" (further ones are only counted)" if count == self.NAMED else ""))
 
 
 def main(given: list[str] | None = None) -> NoReturn:

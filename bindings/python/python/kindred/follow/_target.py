@@ -177,7 +177,9 @@ class Target:
                 return
             batch = Batch()
 
-    def _put(self, puts: dict[str, Row], deletes: dict[str, None], source: str | None, together: Any, is_next: bool) -> Change:
+    def _put(
+        self, puts: dict[str, Row], deletes: dict[str, None], source: str | None, together: Any, is_next: bool
+    ) -> Change:  # fmt: skip
         import numpy as np
 
         rows = list(puts.values())
