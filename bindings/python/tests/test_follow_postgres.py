@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import threading
 import time
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,9 @@ from followers import Tables, in_table, wait_for  # noqa: E402
 from postgres import Follower, Postgres, follow, in_database, with_pgvector  # noqa: E402
 
 from kindred.follow import _cli  # noqa: E402
+from kindred.follow._batch import Batch, Row  # noqa: E402
+from kindred.follow._errors import FollowError  # noqa: E402
+from kindred.follow._target import Target  # noqa: E402
 from kindred.follow.postgres import _values  # noqa: E402
 
 # Histories with kills; a long run asks for more.
@@ -145,6 +149,12 @@ def test_values_of_all_types_arrive_as_they_are(postgres, tables, name):
     }  # fmt: skip
     assert rows["snapshot"] == rows["stream"] == (vector, expected)
     assert rows["none"][1] == {}
+
+
+def test_dates_beyond_the_calendar_are_no_values():
+    for days in (-2_000_000, 3_000_000, 2**31 - 2):
+        with pytest.raises(ValueError, match="the year is not one"):
+            _values.attribute_decoder(_values.Type(_values.DATE, "date"))[1](days.to_bytes(4, "big", signed=True))
 
 
 def test_command_lines_of_documents_are_those_of_the_program():
@@ -563,6 +573,37 @@ def test_one_who_changes_rows_beside_it_is_found(postgres, tables, items):
     postgres.run(f"UPDATE {items} SET price = 1 WHERE id = 1")
     assert follower.wait() == 1
     assert "somebody else changes the rows" in follower.said and "--resnapshot" in follower.said, follower.said
+
+
+def test_batches_on_their_way_together_come_in_order_and_stop_behind_somebody_else(tables, name):
+    client = tables.client(name)
+    client.create_model(name, 2, attributes={})
+    target = Target(tables.url, name, None, lambda: False)
+    target.sources()
+
+    def batch(key):
+        made = Batch()
+        made.put(key, Row(np.array([1, 2], np.float32), {}))
+        return made
+
+    with ThreadPoolExecutor(1) as thread:
+        # The first is late: the second is refused, waits for it and is sent again.
+        first = Future()
+        second = thread.submit(target.commit_behind, first, batch("second"), None)
+        time.sleep(0.5)
+        assert not second.done() and len(client) == 0
+        target.commit_behind(None, batch("first"), None)
+        first.set_result(None)
+        second.result(10)
+        assert [row.key for row in client.rows()] == ["first", "second"]
+        # Somebody else: nothing of either is taken.
+        client.put_rows(["other"], [[3.0, 4.0]])
+        first = thread.submit(target.commit_behind, None, batch("third"), None)
+        for refused in (first, thread.submit(target.commit_behind, first, batch("fourth"), None)):
+            with pytest.raises(FollowError, match="somebody else"):
+                refused.result(10)
+    assert [row.key for row in client.rows()] == ["first", "second", "other"]
+    target.client.close()
 
 
 def test_lost_slots_and_tables_from_an_earlier_copy_are_found(postgres, tables, items):

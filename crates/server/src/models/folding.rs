@@ -137,8 +137,8 @@ impl Reloader {
 struct Seen {
     /// Since when it has changes.
     changed_since: Option<Instant>,
-    /// Rows that were changed by the last check.
-    changed: usize,
+    /// Rows that lived at the last check.
+    live: Option<usize>,
     not_before: Option<Instant>,
 }
 
@@ -157,15 +157,16 @@ impl Seen {
         let Rows { base, all, live } = rows;
         // Those behind the base, and those that are no longer there.
         let changed = (all - base) + (all - live);
-        let before = std::mem::replace(&mut self.changed, changed);
+        let before = self.live.replace(live).unwrap_or(base);
         if changed == 0 {
             self.changed_since = None;
             return false;
         }
         let since = *self.changed_since.get_or_insert(now);
         let many = ratio * live.max(base) as f64;
-        // A table that is being filled would be due again before its fold is over.
-        let is_filled = changed.saturating_sub(before) as f64 >= many;
+        // A table that is being filled would be due again before its fold is over. It can't grow like
+        // that for long; one whose rows are only replaced may go on for ever.
+        let is_filled = live.saturating_sub(before) as f64 >= many;
         let is_much =
             ratio > 0.0 && changed >= MIN_CHANGED_ROWS && changed as f64 >= many && !is_filled;
         let is_old = !age.is_zero() && now.duration_since(since) >= age;
@@ -204,6 +205,11 @@ mod tests {
         assert_eq!(due(&[0, 4_000, 9_000, 13_000]), [false, false, false, true]);
         assert_eq!(due(&[50_000, 90_000, 130_000, 131_000]), [false, false, false, true]);
         assert_eq!(due(&[200_000, 200_000]), [false, true]);
+        // A tenth of the rows is replaced between two checks, for ever.
+        let (mut seen, now) = (Seen::default(), Instant::now());
+        let replaced = |n: usize| Rows { base: 100_000, all: 100_000 + n, live: 100_000 };
+        let mut due = |n| seen.is_due(replaced(n), 0.1, Duration::ZERO, now);
+        assert!(!due(4_000) && due(14_000) && due(24_000) && due(34_000));
     }
 
     #[test]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from .._errors import (
@@ -118,20 +120,24 @@ class Target:
     def commit(self, batch: Batch, source: str | None, on_bad: Callable[[BadRow], None] | None) -> None:
         """Commits whole rows and deletes as one batch, with the position of the source that it reaches. Without `on_bad`, bad rows
         stop the follower."""
-        self._commit(batch, source, on_bad, True)
+        self._commit(batch, source, on_bad, None)
 
-    def commit_beside(self, batch: Batch, on_bad: Callable[[BadRow], None] | None) -> None:
-        """The same beside others whose keys are not in it. Who else changes the table is found by the next `commit`."""
-        self._commit(batch, None, on_bad, False)
+    def commit_behind(self, previous: Future[None] | None, batch: Batch, on_bad: Callable[[BadRow], None] | None) -> None:
+        """The same, while the batch before it may be on its way: the service reads this one while it writes that."""
+        self._commit(batch, None, on_bad, previous)
 
-    def _commit(self, batch: Batch, source: str | None, on_bad: Callable[[BadRow], None] | None, is_next: bool) -> None:
+    def _commit(
+        self, batch: Batch, source: str | None, on_bad: Callable[[BadRow], None] | None, previous: Future[None] | None
+    ) -> None:  # fmt: skip
         puts, deletes = dict(batch.puts), dict(batch.deletes)
         while puts or deletes or source:
             try:
                 vectors = batch.vectors if len(puts) == len(batch.puts) else None
-                change = self._put(puts, deletes, source, vectors, is_next)
+                at = self.position + (previous is not None and not previous.done())
+                change = self._put(puts, deletes, source, vectors, at)
                 with self._lock:
-                    self.position = change.position if is_next else self.position + 1
+                    # That of the batch before may be told later.
+                    self.position = max(self.position, change.position)
                 return
             except BadRowsError as error:
                 if on_bad is None:
@@ -145,6 +151,16 @@ class Target:
                         # No row can have such a key.
                         del deletes[row.key]
             except ServiceError as error:
+                if error.code == "position_changed" and previous is not None:
+                    # The batch before it was later, or came in parts.
+                    previous.result()
+                    previous = None
+                    continue
+                if error.code == "position_changed":
+                    raise FollowError(
+                        f"somebody else changes the rows of {self.model}, or it was made anew: {error}. A table that follows is "
+                        "changed by its follower alone; end the other one, then begin anew with --resnapshot"
+                    ) from None
                 if error.code != "body_too_large":
                     raise
                 if len(puts) <= 1:
@@ -152,7 +168,8 @@ class Target:
                 # Seldom: texts that take more bytes than they have characters.
                 half = Batch()
                 half.puts = {key: puts.pop(key) for key in list(puts)[: len(puts) // 2]}
-                self._commit(half, None, on_bad, is_next)
+                self._commit(half, None, on_bad, previous)
+                previous = None
 
     def delete(self, keys: Iterable[str]) -> Batch:
         """Deletes rows, except for the last batch, which is returned: it is committed with a position."""
@@ -178,7 +195,7 @@ class Target:
             batch = Batch()
 
     def _put(
-        self, puts: dict[str, Row], deletes: dict[str, None], source: str | None, together: Any, is_next: bool
+        self, puts: dict[str, Row], deletes: dict[str, None], source: str | None, together: Any, at: int
     ) -> Change:  # fmt: skip
         import numpy as np
 
@@ -189,20 +206,12 @@ class Target:
         attributes = [{name: value for name, value in row.attributes.items() if value is not None} for row in rows]
         # All attempts have it: the change is done once.
         key = os.urandom(16).hex()
-        try:
-            return self._patiently(
-                lambda: self.client.put_rows(
-                    list(puts), vectors, attributes=attributes if rows else None, delete=list(deletes), idempotency_key=key,
-                    if_position=f"{self.version}/{self.position}" if is_next else None, source_position=source,
-                )
-            )  # fmt: skip
-        except ServiceError as error:
-            if error.code != "position_changed":
-                raise
-            raise FollowError(
-                f"somebody else changes the rows of {self.model}, or it was made anew: {error}. A table that follows is changed "
-                "by its follower alone; end the other one, then begin anew with --resnapshot"
-            ) from None
+        return self._patiently(
+            lambda: self.client.put_rows(
+                list(puts), vectors, attributes=attributes if rows else None, delete=list(deletes), idempotency_key=key,
+                if_position=f"{self.version}/{at}", source_position=source,
+            )
+        )  # fmt: skip
 
     def report(self, reports: list[dict[str, Any]]) -> None:
         """Tells the service how far it is. That may fail: the next report comes soon."""
@@ -221,6 +230,8 @@ class Target:
                 later = isinstance(error, (UnreachableError, OverloadedError, UnavailableError, DeadlineError))
                 if not later and error.status not in TRIED_AGAIN:
                     raise
+                # Attempts are garbage in cycles, with the rows that they sent.
+                gc.collect()
                 if not is_told:
                     say(f"the service can't do it now; trying again: {error}")
                     is_told = True

@@ -35,6 +35,10 @@ const BYTES_BESIDES: u64 = 64 << 10;
 /// it is known ([`Received::count`]).
 const BYTES_PER_ARRAY_BYTE: u64 = 2;
 
+/// A body of several parts that is longer is taken for an array, and for JSON of this cost.
+const LONG_PARTS: usize = 64 << 10;
+const NANOSECONDS_PER_BYTE_OF_PARTS: u64 = 6;
+
 /// The largest body that can be valid, in bytes. An array takes less than JSON.
 fn body_limit(call: &Call) -> usize {
     /// A component in JSON: sign, 17 digits, point, exponent, comma, space.
@@ -154,9 +158,13 @@ impl Received {
     pub(in crate::http) fn cost(&self) -> Cost {
         let ((rows, dim), query) = (self.shape, self.query().as_bytes());
         let of_filters = || Cost::of_filters(tests(query, b"filter="), rows);
-        // Of a body of several parts, most is an array, too.
-        if self.is_array || multipart::boundary(&self.headers).is_some() {
+        if self.is_array {
             return Cost::of_array(self.length(), dim, query).and(of_filters());
+        }
+        // Of a long body of several parts, most is an array, too: no text that is worth looking at.
+        if self.length() > LONG_PARTS && multipart::boundary(&self.headers).is_some() {
+            let of_rest = Cost(self.length() as u64 * NANOSECONDS_PER_BYTE_OF_PARTS);
+            return Cost::of_array(self.length(), dim, query).and(of_filters()).and(of_rest);
         }
         if self.is_get {
             let of_words = Cost(query.len() as u64 * self.subwords);

@@ -37,6 +37,8 @@ SIGNATURE = b"PGCOPY\n\xff\r\n\0"
 
 # Batches that are committed at the same time: the service reads one while it writes another.
 AT_ONCE = 2
+# Requests are garbage in cycles, with the rows that they sent: so many of them are kept at most.
+COLLECTED = 8
 # Forms of rows that are remembered: texts have many lengths.
 MOST_FORMS = 4096
 # Stored while a snapshot is made: nothing of the source is reached yet, and an interrupted one begins anew.
@@ -62,8 +64,8 @@ def take(
                 # The server was started anew since it made the slot.
                 raise psycopg.OperationalError(f"the slot's snapshot is gone: {error}") from None
             partitions = source.partitions(connection)
-            # Rows are many objects and have no cycles: looking for some takes a tenth of the time. And a thread that sends rows waits
-            # for its turn after each piece that the system takes: five times as long as this, otherwise.
+            # Rows are many objects without cycles: looking for some takes a tenth of the time if it is not done seldom. And a thread that
+            # sends rows waits for its turn after each piece that the system takes: five times as long as this, otherwise.
             interval = sys.getswitchinterval()
             gc.disable()
             sys.setswitchinterval(0.001)
@@ -101,9 +103,11 @@ def _copy(
     source: Source, columns: Columns, connection: psycopg.Connection[Any], target: Target, dim: int, before: set[str],
     on_bad: Callable[[BadRow], None] | None, should_stop: Callable[[], bool],
 ) -> int:  # fmt: skip
-    bar, count = Bar("snapshot", source.estimate), 0
+    bar, count, batches = Bar("snapshot", source.estimate), 0, 0
     rows: list[Values] = []
     most, size = most_bytes(dim), 0
+    # Names of attributes, and what numbers are longer as text; components of two bytes are sent as four.
+    of_row = BYTES_PER_ROW + sum(len(name) + 25 for name in columns.attributes) + 2 * dim * (columns.vector_type == "halfvec")
     # Batches are committed while the next one is read.
     committed: deque[Future[None]] = deque()
     with ThreadPoolExecutor(AT_ONCE) as threads:
@@ -113,11 +117,16 @@ def _copy(
             before.difference_update(batch.puts)
             if len(committed) == AT_ONCE:
                 committed.popleft().result()
-            committed.append(threads.submit(target.commit_beside, batch, on_bad))
+            previous = committed[-1] if committed else None
+            committed.append(threads.submit(target.commit_behind, previous, batch, on_bad))
+            nonlocal batches
+            batches += 1
+            if batches % COLLECTED == 0:
+                gc.collect()
 
         for values, length in _rows(connection, source.copy()):
             rows.append(values)
-            size += length + BYTES_PER_ROW
+            size += length + of_row
             if size >= most or len(rows) >= MOST_ROWS:
                 commit()
                 count += len(rows)

@@ -150,19 +150,19 @@ def _date(raw: bytes) -> str:
     days = _INT4(raw)
     if abs(days) >= 2**31 - 1:
         raise ValueError("an infinite date is no date-time")
-    return _iso(datetime.timedelta(days=days))
+    return _iso(days=days)
 
 
 def _timestamp(raw: bytes) -> str:
     microseconds = _INT8(raw)
     if abs(microseconds) >= 2**63 - 1:
         raise ValueError("an infinite timestamp is no date-time")
-    return _iso(datetime.timedelta(microseconds=microseconds))
+    return _iso(microseconds=microseconds)
 
 
-def _iso(since: datetime.timedelta) -> str:
+def _iso(**since: int) -> str:
     try:
-        return (EPOCH + since).isoformat().replace("+00:00", "Z")
+        return (EPOCH + datetime.timedelta(**since)).isoformat().replace("+00:00", "Z")
     except OverflowError:
         raise ValueError("the year is not one from 1 to 9999") from None
 
