@@ -67,12 +67,14 @@ def take(
             # Rows are many objects without cycles: looking for some takes a tenth of the time if it is not done seldom. And a thread that
             # sends rows waits for its turn after each piece that the system takes: five times as long as this, otherwise.
             interval = sys.getswitchinterval()
+            gc.freeze()
             gc.disable()
             sys.setswitchinterval(0.001)
             try:
                 count = _copy(source, columns, connection, target, dim, before, on_bad, should_stop)
             finally:
                 gc.enable()
+                gc.unfreeze()
                 sys.setswitchinterval(interval)
     finally:
         # Until then the server keeps the snapshot.
