@@ -24,7 +24,7 @@ from postgres import Follower, Postgres, follow, in_database, with_pgvector  # n
 
 from kindred.follow import _cli  # noqa: E402
 from kindred.follow._batch import Batch, Row  # noqa: E402
-from kindred.follow._errors import FollowError, Overtaken  # noqa: E402
+from kindred.follow._errors import FollowError  # noqa: E402
 from kindred.follow._target import Target  # noqa: E402
 from kindred.follow.postgres import _values  # noqa: E402
 
@@ -603,20 +603,6 @@ def test_batches_on_their_way_together_come_in_order_and_stop_behind_somebody_el
             with pytest.raises(FollowError, match="somebody else"):
                 refused.result(10)
     assert [row.key for row in client.rows()] == ["first", "second", "other"]
-    # Who has changed nothing yet may begin anew: it was perhaps a late request of one that was killed.
-    target.sources()
-    with pytest.raises(FollowError) as found:
-        client.put_rows(["late"], [[3.0, 4.0]])
-        target.commit(batch("fifth"), None, None)
-    assert type(found.value) is FollowError
-    target.client.close()
-    target = Target(tables.url, name, None, lambda: False)
-    target.sources()
-    client.put_rows(["later"], [[3.0, 4.0]])
-    with pytest.raises(Overtaken):
-        target.commit(batch("fifth"), None, None)
-    target.sources()
-    target.commit(batch("fifth"), None, None)
     target.client.close()
 
 

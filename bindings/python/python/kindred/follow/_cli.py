@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from .._errors import KindredError
-from ._errors import BadRow, FollowError, Overtaken, Stopped
+from ._errors import BadRow, FollowError, Stopped
 from ._files import Files
 from ._log import Follow, Log
 from ._records import TYPES
@@ -39,8 +39,6 @@ docs/postgres.md and docs/kafka.md.
 # Options that are for one kind of source alone.
 OF_POSTGRES = ("table", "where", "slot", "publication", "drop_slot")
 OF_KAFKA = ("kafka_config",)
-# Beginnings, if others change the table meanwhile.
-ATTEMPTS = 3
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -134,14 +132,7 @@ def main(given: list[str] | None = None) -> NoReturn:
         signal.signal(name, lambda *_: stopped.set())
     skipped = Skipped()
     try:
-        for left in reversed(range(ATTEMPTS)):
-            try:
-                _follow(kind, arguments, skipped, stopped)
-                break
-            except Overtaken:
-                if left == 0:
-                    raise
-                say("the table was changed while this began, perhaps by a follower that was killed: beginning anew")
+        _follow(kind, arguments, skipped, stopped)
     except BadRow as bad:
         cure = "mend it in the source, or leave such rows out with --on-bad-row skip"
         _end(f"{bad}; the changes before it are in the table, and nothing of its transaction; {cure}", 1)

@@ -29,7 +29,3 @@ class BadRows(FollowError):
 
 class Stopped(FollowError):
     """It was told to, in the middle of something."""
-
-
-class Overtaken(FollowError):
-    """The table was changed just after this follower began, perhaps by a request of one that was killed. It can begin anew."""

@@ -24,13 +24,11 @@ from .._errors import (
 from .._types import Change
 from ..client import Client
 from ._batch import Batch, Row
-from ._errors import BadRow, BadRows, FollowError, Overtaken, Stopped
+from ._errors import BadRow, BadRows, FollowError, Stopped
 
 T = TypeVar("T")
 
 LONGEST_PAUSE = 5.0
-# Seconds after the position was read in which a request of a follower that was killed may come.
-LATE = 10.0
 # Statuses that pass: an engine that failed, a full disk.
 TRIED_AGAIN = (502, 503, 504, 507)
 # Positions in the header of a change, in bytes: docs/settings.md, max_header_bytes.
@@ -53,8 +51,6 @@ class Target:
         self.url, self.model, self.should_stop = url, model, should_stop
         self.version, self.position = "", 0
         self._lock = threading.Lock()
-        # When the position was read, and whether this follower has changed the table since.
-        self._began, self._has_changed = 0.0, False
 
     # The table
 
@@ -96,7 +92,6 @@ class Target:
         """The sources by name. Changes are for this position from now on."""
         state = self._patiently(self.client.sources)
         self.version, self.position = state["version"], state["position"]
-        self._began = time.monotonic()
         return {source["name"]: source for source in state["sources"]}
 
     def keys(self) -> Iterator[str]:
@@ -143,7 +138,6 @@ class Target:
                 with self._lock:
                     # That of the batch before may be told later.
                     self.position = max(self.position, change.position)
-                    self._has_changed = True
                 return
             except BadRowsError as error:
                 if on_bad is None:
@@ -163,8 +157,7 @@ class Target:
                     previous = None
                     continue
                 if error.code == "position_changed":
-                    is_late = not self._has_changed and time.monotonic() - self._began < LATE
-                    raise (Overtaken if is_late else FollowError)(
+                    raise FollowError(
                         f"somebody else changes the rows of {self.model}, or it was made anew: {error}. A table that follows is "
                         "changed by its follower alone; end the other one, then begin anew with --resnapshot"
                     ) from None
