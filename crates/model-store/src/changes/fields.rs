@@ -63,7 +63,7 @@ impl Aligned {
         all
     }
 
-    /// Makes room for so many more bytes.
+    /// Reserves memory for this number of further bytes.
     pub(crate) fn reserve(&mut self, bytes: usize) {
         let words = (self.length + bytes).div_ceil(size_of::<u64>());
         self.words.reserve(words.saturating_sub(self.words.len()));

@@ -24,8 +24,8 @@ use crate::config::ModelSource;
 const EVERY: Duration = Duration::from_secs(5);
 /// Fewer changed rows are not folded because of their number: a search of them costs little.
 const MIN_CHANGED_ROWS: usize = 1000;
-/// After a fold, the next one does not begin before so many times as long as it took: a table that is
-/// filled faster than it is folded spends a fifth of the time on that.
+/// The pause after a fold, as a multiple of its duration. So a table that changes all the time is
+/// being folded for at most a fifth of the time.
 const REST: u32 = 4;
 /// After a fold that failed, the next one is not tried before.
 const TRY_AGAIN: Duration = Duration::from_secs(300);
@@ -188,8 +188,8 @@ impl From<ChangeError> for TableError {
 mod tests {
     use super::*;
 
-    /// Whether a fold of one row in ten is due at each check of a table whose base has 100,000 rows,
-    /// and so many behind it.
+    /// Whether a fold is due, with the ratio 0.1, at each of some checks. The base has 100,000 rows;
+    /// each check has a number of rows behind it.
     fn due(behind: &[usize]) -> Vec<bool> {
         let (mut seen, mut now) = (Seen::default(), Instant::now());
         let check = |&behind: &usize| {

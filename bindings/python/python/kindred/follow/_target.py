@@ -230,7 +230,7 @@ class Target:
                 later = isinstance(error, (UnreachableError, OverloadedError, UnavailableError, DeadlineError))
                 if not later and error.status not in TRIED_AGAIN:
                     raise
-                # Attempts are garbage in cycles, with the rows that they sent.
+                # A failed attempt is a cycle of objects, which holds the rows that it sent.
                 gc.collect()
                 if not is_told:
                     say(f"the service can't do it now; trying again: {error}")

@@ -181,7 +181,7 @@ impl<'s> BatchBuilder<'s> {
         Self { sources, ..self }
     }
 
-    /// Makes room for so many more rows, which are upserted.
+    /// Reserves memory for this number of further rows to upsert.
     pub fn reserve(&mut self, rows: usize) {
         let of_row = self.schema.dim * size_of::<f32>() + 3 * size_of::<u32>();
         self.record.reserve(rows.saturating_mul(of_row).min(MAX_BATCH_BYTES));

@@ -37,7 +37,7 @@ SIGNATURE = b"PGCOPY\n\xff\r\n\0"
 
 # Batches that are committed at the same time: the service reads one while it writes another.
 AT_ONCE = 2
-# Requests are garbage in cycles, with the rows that they sent: so many of them are kept at most.
+# The client's requests are cycles of objects, which hold the rows that they sent until they are collected: after this many batches.
 COLLECTED = 8
 # Forms of rows that are remembered: texts have many lengths.
 MOST_FORMS = 4096
@@ -64,8 +64,8 @@ def take(
                 # The server was started anew since it made the slot.
                 raise psycopg.OperationalError(f"the slot's snapshot is gone: {error}") from None
             partitions = source.partitions(connection)
-            # Rows are many objects without cycles: looking for some takes a tenth of the time if it is not done seldom. And a thread that
-            # sends rows waits for its turn after each piece that the system takes: five times as long as this, otherwise.
+            # Rows are many objects without cycles. Python would spend a tenth of the time looking for cycles, so `_copy` collects them now
+            # and then. A thread that sends rows waits for its turn after each piece: with Python's default, five times as long.
             interval = sys.getswitchinterval()
             gc.freeze()
             gc.disable()
