@@ -54,7 +54,7 @@ class Postgres:
         except PermissionError:
             pytest.skip(f"the user {NOBODY} can't run {self.programs}: PostgreSQL does not run as root")
         # A process that is killed loses nothing of what it has written, so nothing needs to reach the disk.
-        settings = {"wal_level": "logical", "fsync": "off", "jit": "off", "max_wal_senders": 20, "max_replication_slots": 20,
+        settings = {"wal_level": "logical", "fsync": "off", "jit": "off", "max_wal_senders": 40, "max_replication_slots": 40,
                     "autovacuum": "off", "wal_sender_timeout": "10s", "listen_addresses": "'127.0.0.1'", "port": self.port,
                     "unix_socket_directories": "''", "max_connections": 60, "shared_buffers": "32MB", **settings}  # fmt: skip
         with (self.folder / "data/postgresql.conf").open("a") as file:
@@ -93,8 +93,11 @@ class Postgres:
         log.close()
 
     def kill(self):
-        """All its processes end at once."""
-        os.killpg(self.process.pid, signal.SIGKILL)
+        """All its processes end at once: each is in a group of its own."""
+        self.process.send_signal(signal.SIGSTOP)
+        mine = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        for process in (*map(int, mine), self.process.pid):
+            os.kill(process, signal.SIGKILL)
         self.process.wait()
 
     def authenticate(self):

@@ -13,8 +13,10 @@ import numpy as np
 import pytest
 from followers import Follower, Tables, follow, in_table, wait_for
 
+from kindred import ServiceError
 from kindred.follow import _files, _records
 from kindred.follow._errors import BadRow
+from kindred.follow._target import Target
 
 
 # Histories with kills; a long run asks for more.
@@ -77,7 +79,7 @@ def test_files_that_are_there_lines_that_are_appended_and_files_that_are_added(t
     assert names == ["files/0.ndjson", "files/1.jsonl", "files/2%20%C3%A9%2C.jsonl"]
     position = client.sources()["position"]
     assert follow(str(folder), tables, *OPTIONS)[0] == 0
-    assert client.sources()["position"] == position
+    assert client.sources()["position"] == position + 1
     # While it runs: the end of the half line, a new file, one that goes.
     follower = Follower(str(folder), tables, *OPTIONS)
     append(folder / "2 é,.jsonl", b': [9, 9, 9]}\n')
@@ -128,7 +130,7 @@ def test_a_bad_line_stops_it_behind_those_before_or_is_left_out(tables, folder, 
     # Again the same, and nothing is done twice.
     position = client.sources()["position"]
     assert follow(str(folder), tables, *OPTIONS)[0] == 1
-    assert client.sources()["position"] == position
+    assert client.sources()["position"] == position + 1
     append(folder / "a.jsonl", *(other + b"\n" for other, _ in BAD + REFUSED))
     code, said = follow(str(folder), tables, *OPTIONS, "--on-bad-row", "skip")
     assert code == 0 and " rows were left out" in said, said
@@ -274,6 +276,45 @@ def test_an_interrupted_reading_of_everything_begins_anew(tables, folder):
     client.put_rows(["mine"], [[1, 2, 3]])
     append(folder / "a.jsonl", row("b"))
     assert follower.wait() == 1 and "somebody else changes the rows" in follower.said, follower.said
+
+
+def test_a_late_request_of_a_follower_that_was_killed_is_refused(tables, folder):
+    append(folder / "a.jsonl", row("a"))
+    assert follow(str(folder), tables, *OPTIONS)[0] == 0
+    client = tables.client(folder.name)
+    before = client.sources()
+    follower = Follower(str(folder), tables, *OPTIONS)
+    wait_for(lambda: "following" in follower.log(), follower)
+    with pytest.raises(ServiceError) as error:
+        client.put_rows(["late"], [[1, 2, 3]], if_position=f"{before['version']}/{before['position']}")
+    assert error.value.code == "position_changed"
+    append(folder / "a.jsonl", row("b"))
+    wait_for(lambda: in_table(client).keys() == {"a", "b"}, follower)
+    # Another that may not begin leaves this one alone.
+    code, said = follow(str(folder), tables, *OPTIONS[:-1], "none=text")
+    assert code == 1 and "has not the attribute none" in said, said
+    append(folder / "a.jsonl", row("c"))
+    wait_for(lambda: in_table(client).keys() == {"a", "b", "c"}, follower)
+    assert follower.stop() == 0, follower.said
+
+
+def test_a_request_that_comes_while_a_follower_begins_makes_it_begin_again(tables, folder):
+    client = tables.client(folder.name)
+    client.create_model(folder.name, 1)
+    target = Target(tables.url, folder.name, None, lambda: False)
+    begun = []
+
+    def attempt():
+        sources = target.sources()
+        begun.append(sources.get("x", {}).get("position"))
+        if len(begun) < 3:
+            client.put_rows(["late"], [[1]], source_position=f"x:{len(begun)}")
+        target.claim()
+        return len(begun)
+
+    assert target.begin(attempt) == 3 and begun == [None, "1", "2"]
+    assert [source["name"] for source in client.sources()["sources"]] == ["x"]
+    target.client.close()
 
 
 def test_lines_end_with_a_line_break_alone(tmp_path):

@@ -89,11 +89,11 @@ def test_a_snapshot_and_then_every_change(postgres, tables, items, tmp_path):
     same(postgres, tables, items)
     client = tables.client(items)
     assert client.nearest([1.0, 2.0, 3.0], k=1)[0].word == "-5"
-    # Nothing to do: nothing is committed.
+    # Nothing to do: one who begins refuses late requests of others, and commits nothing else.
     at = client.sources()
     assert at["position"] > before["position"]
     code, _ = follow(postgres, tables, items, *ATTRIBUTES)
-    assert (code, client.sources()["position"]) == (0, at["position"])
+    assert (code, client.sources()["position"]) == (0, at["position"] + 1)
     # Who asks with the database's position reads what it wrote.
     ready = tmp_path / "ready"
     follower = Follower(postgres, tables, items, *ATTRIBUTES, "--ready-file", str(ready))

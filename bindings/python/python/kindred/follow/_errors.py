@@ -27,5 +27,9 @@ class BadRows(FollowError):
         self.rows = rows
 
 
+class Overtaken(FollowError):
+    """Somebody else has changed the table."""
+
+
 class Stopped(FollowError):
     """It was told to, in the middle of something."""

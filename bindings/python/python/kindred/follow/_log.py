@@ -120,6 +120,15 @@ class Follow:
     # Beginning
 
     def _begin(self) -> None:
+        reason = self.target.begin(self._claim)
+        if reason is not None:
+            self.before = set(self.target.keys())
+        self.log.begin({} if reason is not None else self.stored)
+        if reason is None:
+            say(f"following {self.log.prefix} from {'the stored positions' if self.stored else 'the start'} on")
+
+    def _claim(self) -> str | None:
+        """Reads what is stored, and makes the table this follower's. Returns the reason for which everything is read again."""
         target, log = self.target, self.log
         wanted = declared(self.arguments.attributes)
         is_there = target.exists()
@@ -150,12 +159,11 @@ class Follow:
         if reason is not None and is_there:
             say(f"reading everything again, while the table answers: {reason}")
             # Whatever happens from here on, all of it is read.
-            target.store(Batch(), {self.copying: 1, **{name: "-" for name in found if name != self.copying}})
+            target.claim({self.copying: 1, **{name: "-" for name in found if name != self.copying}})
             self.stored = {self.copying: 1}
-            self.before = set(target.keys())
-        log.begin({} if reason is not None else self.stored)
-        if reason is None:
-            say(f"following {log.prefix} from {'the stored positions' if self.stored else 'the start'} on")
+        elif is_there:
+            target.claim()
+        return reason
 
     # Following
 

@@ -24,11 +24,13 @@ from .._errors import (
 from .._types import Change
 from ..client import Client
 from ._batch import Batch, Row
-from ._errors import BadRow, BadRows, FollowError, Stopped
+from ._errors import BadRow, BadRows, FollowError, Overtaken, Stopped
 
 T = TypeVar("T")
 
 LONGEST_PAUSE = 5.0
+# Beginnings, while others change the table.
+ATTEMPTS = 20
 # Statuses that pass: an engine that failed, a full disk.
 TRIED_AGAIN = (502, 503, 504, 507)
 # Positions in the header of a change, in bytes: docs/settings.md, max_header_bytes.
@@ -87,6 +89,24 @@ class Target:
                 "with --model"
             )
         return int(described["dim"]), {name: found[name] for name in wanted}
+
+    def begin(self, attempt: Callable[[], T]) -> T:
+        """The result of an attempt to begin: it reads what is stored, checks all of it, and claims the table. That is made again, if the
+        table was changed in between."""
+        for left in reversed(range(ATTEMPTS)):
+            try:
+                return attempt()
+            except Overtaken:
+                if left == 0:
+                    raise
+                say("the table was changed while this began, such as by a late request of a follower that was killed: beginning again")
+        raise AssertionError
+
+    def claim(self, positions: Mapping[str, object] | None = None) -> None:
+        """Changes the table's position, and stores those of the sources. A request of another follower that comes from now on is for
+        the position before, and refused, though it was sent earlier. Raises `Overtaken` if one came since `sources`."""
+        # Forgetting a source that is not there is a change, too.
+        self.store(Batch(), positions or {"none": "-"})
 
     def sources(self) -> dict[str, dict[str, Any]]:
         """The sources by name. Changes are for this position from now on."""
@@ -157,7 +177,7 @@ class Target:
                     previous = None
                     continue
                 if error.code == "position_changed":
-                    raise FollowError(
+                    raise Overtaken(
                         f"somebody else changes the rows of {self.model}, or it was made anew: {error}. A table that follows is "
                         "changed by its follower alone; end the other one, then begin anew with --resnapshot"
                     ) from None

@@ -10,7 +10,6 @@ from typing import Any
 
 import psycopg
 
-from .._batch import Batch
 from .._errors import BadRow, FollowError
 from .._target import LONGEST_PAUSE, Target, say
 from . import _snapshot
@@ -78,56 +77,63 @@ def _begin(
     source: Source, target: Target, arguments: argparse.Namespace, resnapshot: bool, on_bad: OnBad, stopped: threading.Event
 ) -> Stream:
     """Checks everything, makes the table and takes a snapshot if there is none."""
-    wanted = source.wanted
-    with connect(wanted.conninfo) as connection:
+    with connect(source.wanted.conninfo) as connection:
         columns = source.check(connection)
-        sources = target.sources() if target.exists() else {}
-        stored, of_partitions = (sources.get(name, {}).get("position") for name in ("postgres", PARTITIONS))
-        is_new = resnapshot or stored in (None, _snapshot.BEGUN)
-        if is_new:
-            if stored is not None:
-                # Whatever happens from here on, the snapshot is made.
-                target.commit(Batch(), f"postgres:{_snapshot.BEGUN}", None)
+        dim, going_on = target.begin(lambda: _claim(source, connection, columns, target, resnapshot))
+        if going_on is None:
             source.drop_slot(connection)
             source.drop_publication(connection)
-        source.publish(connection)
-        dim = _table(source, connection, columns, target, arguments)
-        target.sources()
-        if resnapshot:
-            # It follows this table from now on.
-            target.store(Batch(), {name: "-" for name in sources if name not in ("postgres", PARTITIONS)})
-        slot = source.slot(connection)
-        if stored is None and not resnapshot and any(True for _ in target.keys()):
-            raise FollowError(
-                f"the table {target.model} has rows that no follower has put; --resnapshot replaces them by those of {wanted.table}"
-            )
-        if is_new:
-            start, partitions = _snapshot.take(source, columns, target, dim, on_bad, stopped.is_set)
-        else:
-            assert stored is not None
-            start, partitions = lsn(stored), source.partitions(connection)
-            if source.is_parted and of_partitions != str(digest(partitions)):
-                raise PartitionsChanged("partitions were changed while nobody followed")
-            if slot is None or slot.is_lost:
-                raise FollowError(lost_slot(wanted.slot))
-            if slot.confirmed > start:
-                raise FollowError(
-                    f"the table is at {stored}, and the slot {wanted.slot} already at {as_lsn(slot.confirmed)}: the table was put back "
-                    "from an earlier copy, and what is between would be missing. Copy all rows again with --resnapshot"
-                )
+            source.publish(connection)
+            dim = dim or _make_table(source, connection, columns, target, arguments)
+            going_on = _snapshot.take(source, columns, target, dim, on_bad, stopped.is_set)
+    assert dim is not None
+    start, partitions = going_on
     return Stream(source, columns, target, dim, start, partitions, on_bad)
 
 
-def _table(
-    source: Source, connection: psycopg.Connection[Any], columns: Columns, target: Target,
-    arguments: argparse.Namespace,
-) -> int:  # fmt: skip
-    """Makes the table if it is not there, and compares its shape. Returns the number of components."""
-    attributes = {name: kind for name, (kind, _) in columns.attributes.items()}
+def _claim(
+    source: Source, connection: psycopg.Connection[Any], columns: Columns, target: Target, resnapshot: bool
+) -> tuple[int | None, tuple[int, frozenset[int]] | None]:
+    """Reads what is stored, compares it with the database, and makes the table this follower's. Returns the number of components, if the
+    table is there, and the position and the partitions with which the stream goes on; None if all rows are to be copied."""
     if not target.exists():
-        dim = arguments.dim or source.dim(connection)
-        if dim is None:
-            raise FollowError(f"{source.wanted.table} has no row with a vector yet: give the number of components with --dim")
-        target.create(dim, arguments.metric, attributes)
-        return dim
-    return target.compare(attributes)[0]
+        return None, None
+    wanted, sources = source.wanted, target.sources()
+    dim = target.compare({name: kind for name, (kind, _) in columns.attributes.items()})[0]
+    stored, of_partitions = (sources.get(name, {}).get("position") for name in ("postgres", PARTITIONS))
+    if not (resnapshot or stored in (None, _snapshot.BEGUN)):
+        assert stored is not None
+        source.publish(connection)
+        slot = source.slot(connection)
+        start, partitions = lsn(stored), source.partitions(connection)
+        if source.is_parted and of_partitions != str(digest(partitions)):
+            raise PartitionsChanged("partitions were changed while nobody followed")
+        if slot is None or slot.is_lost:
+            raise FollowError(lost_slot(wanted.slot))
+        if slot.confirmed > start:
+            raise FollowError(
+                f"the table is at {stored}, and the slot {wanted.slot} already at {as_lsn(slot.confirmed)}: the table was put back "
+                "from an earlier copy, and what is between would be missing. Copy all rows again with --resnapshot"
+            )
+        target.claim()
+        return dim, (start, partitions)
+    if stored is None and not resnapshot and any(True for _ in target.keys()):
+        raise FollowError(
+            f"the table {target.model} has rows that no follower has put; --resnapshot replaces them by those of {wanted.table}"
+        )
+    # Whatever happens from here on, the snapshot is made, and the table follows this one alone.
+    others = {name: "-" for name in sources if name not in ("postgres", PARTITIONS)}
+    target.claim({"postgres": _snapshot.BEGUN, **others})
+    return dim, None
+
+
+def _make_table(
+    source: Source, connection: psycopg.Connection[Any], columns: Columns, target: Target, arguments: argparse.Namespace
+) -> int:
+    """Makes the table. Returns the number of components."""
+    dim: int | None = arguments.dim or source.dim(connection)
+    if dim is None:
+        raise FollowError(f"{source.wanted.table} has no row with a vector yet: give the number of components with --dim")
+    target.create(dim, arguments.metric, {name: kind for name, (kind, _) in columns.attributes.items()})
+    target.sources()
+    return dim
