@@ -20,6 +20,7 @@ from followers import Follower, Tables, follow, in_table, wait_for  # noqa: E402
 from mock_kafka import Kafka  # noqa: E402
 
 from kindred.follow import _cli, _kafka  # noqa: E402
+from kindred.follow._errors import FollowError  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -246,6 +247,31 @@ def test_what_is_missing_is_told_with_its_cure(kafka, tables, name, tmp_path):
     kafka.sent()
     wait_for(lambda: in_table(tables.client(name)).keys() == {"a", "b", "c"}, other)
     assert other.stop() == 0
+
+
+def test_a_partition_whose_leader_is_unknown_is_asked_again(kafka, name):
+    followed = _kafka.Kafka(kafka.topic(name), None, None, lambda: False)
+    consumer, failures = followed._consumer, [_kafka.KafkaError._UNKNOWN_PARTITION] * 2
+
+    class Without:
+        """A consumer that knows no leader at first."""
+
+        def __getattr__(self, attribute):
+            return getattr(consumer, attribute)
+
+        def get_watermark_offsets(self, partition, **options):
+            if failures:
+                raise _kafka.KafkaException(_kafka.KafkaError(failures.pop()))
+            return consumer.get_watermark_offsets(partition, **options)
+
+    followed._consumer = Without()
+    kafka.send(name, "a", value(), partition=0)
+    kafka.sent()
+    assert followed._watermarks(0) == (0, 1) and not failures
+    failures.append(_kafka.KafkaError._UNKNOWN_PARTITION)
+    with pytest.raises(FollowError, match="Unknown partition"):
+        followed._watermarks(7)
+    followed.close()
 
 
 def test_brokers_that_are_away_are_waited_for(kafka, tables, name):

@@ -116,9 +116,16 @@ class Kafka:
         return f"{self.prefix}{partition}"
 
     def _watermarks(self, partition: int) -> tuple[int, int]:
-        first, end = self._ask(
-            lambda: self._consumer.get_watermark_offsets(TopicPartition(self.topic, partition), timeout=PATIENCE) or _no_answer()
-        )
+        def asked() -> tuple[int, int]:
+            try:
+                return self._consumer.get_watermark_offsets(TopicPartition(self.topic, partition), timeout=PATIENCE) or _no_answer()
+            except KafkaException as error:
+                # Its leader is unknown while brokers come back.
+                if error.args[0].code() == KafkaError._UNKNOWN_PARTITION and partition in self._partitions():
+                    _no_answer()
+                raise
+
+        first, end = self._ask(asked)
         return first, end
 
     def _identity(self) -> int:
