@@ -9,12 +9,15 @@ import numpy as np
 import pytest
 from clients import KINDS
 from followers import Tables
+from postgres import Postgres
 from service import Fake, Service
 
 import kindred
 
 # A GPU, if there is one, is for those who ask for it.
 DEVICE = os.environ.get("KINDRED_TEST_DEVICE", "cpu")
+# Of tables.
+NAMES = iter(range(1000))
 
 
 @pytest.fixture(scope="session")
@@ -41,6 +44,30 @@ def tables(tmp_path_factory):
     service = Tables(str(tmp_path_factory.mktemp("tables")))
     yield service
     service.close()
+
+
+@pytest.fixture(scope="module")
+def postgres():
+    """A server of PostgreSQL."""
+    server = Postgres()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def name():
+    """The name of a table that nobody else has."""
+    return f"t{next(NAMES)}"
+
+
+@pytest.fixture
+def items(postgres, name):
+    """A table of PostgreSQL with a few rows."""
+    postgres.run(
+        f"CREATE TABLE {name} (id bigint PRIMARY KEY, v real[], price numeric, label text, body text)",
+        f"INSERT INTO {name} SELECT g, ARRAY[g, 0.1, -1e-30], g / 8.0, 'l' || g % 3, NULL FROM generate_series(1, 100) g",
+    )
+    return name
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from pathlib import Path
 import followers
 import numpy as np
 import pytest
-from followers import free_port
+from followers import free_port, in_table
 
 ROOT = Path(__file__).parents[3]
 # PostgreSQL does not run as root.
@@ -152,3 +152,17 @@ def in_database(postgres, query, names=()):
         rows = connection.execute(query).fetchall()
     attributes = [{name: value for name, value in zip(names, row[2:]) if value is not None} for row in rows]
     return {str(row[0]): (np.array(row[1], np.float32).tobytes(), more) for row, more in zip(rows, attributes)}
+
+
+ATTRIBUTES = ["--attributes", "price,label,body"]
+
+
+def numbers(rows):
+    """Decimals are numbers in a table."""
+    return {key: (v, {n: float(x) if n == "price" else x for n, x in more.items()}) for key, (v, more) in rows.items()}
+
+
+def same(postgres, tables, name, where=""):
+    """Whether the table is the query."""
+    query = f"SELECT id, v, price, label, body FROM {name} {where}"
+    assert in_table(tables.client(name)) == numbers(in_database(postgres, query, ("price", "label", "body")))
