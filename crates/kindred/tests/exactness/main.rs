@@ -14,7 +14,7 @@ mod engines;
 mod naive;
 mod oracle;
 mod question;
-#[path = "../support/random.rs"]
+#[path = "../integration/random.rs"]
 mod random;
 mod world;
 

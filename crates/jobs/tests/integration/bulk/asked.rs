@@ -12,7 +12,7 @@ use jobs::bulk::{
 use kindred::{Kindred, Options};
 use serde_json::{Value, json};
 
-use crate::{Scratch, demo, labels, on, run};
+use crate::bulk::{Scratch, demo, labels, on, run};
 
 /// The fields of each line of CSV.
 fn table(path: &Path) -> Vec<Vec<String>> {

@@ -11,7 +11,7 @@ use kindred::heads::{Form, WantedTerms};
 use kindred::{Method, Options};
 use serde_json::{Value, json};
 
-use crate::{Scratch, demo, labels, run, texts};
+use crate::bulk::{Scratch, demo, labels, run, texts};
 
 #[test]
 fn answers_have_the_bits_of_single_ones() {

@@ -7,8 +7,8 @@ use kindred::{Options, Unknown};
 use parquet::basic::{Compression, GzipLevel, ZstdLevel};
 
 use super::{Column, write};
-use crate::resume::{ROWS, nearest, stopped, whole, words};
-use crate::{Scratch, demo, labels, run, texts};
+use crate::bulk::resume::{ROWS, nearest, stopped, whole, words};
+use crate::bulk::{Scratch, demo, labels, run, texts};
 
 const SCHEMA: &str = "message table {
     REQUIRED DOUBLE x;

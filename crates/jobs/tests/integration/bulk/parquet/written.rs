@@ -13,9 +13,9 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use serde_json::Value;
 
 use super::rows;
-use crate::fasttext::{File, words as words_of_file};
-use crate::resume::{ROWS, nearest, stopped, whole, words};
-use crate::{Scratch, demo, run, texts};
+use crate::bulk::fasttext::{File, words as words_of_file};
+use crate::bulk::resume::{ROWS, nearest, stopped, whole, words};
+use crate::bulk::{Scratch, demo, run, texts};
 
 /// Compares the rows of both forms.
 fn same(kindred: &Kindred, work: &BulkWork, input: &Path, options: &BulkOptions) -> Vec<Value> {

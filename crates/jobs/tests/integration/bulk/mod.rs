@@ -2,11 +2,11 @@
 //! tears it changes no byte.
 
 mod asked;
-#[path = "../../../kindred/tests/support/before.rs"]
+#[path = "../../../../kindred/tests/integration/before.rs"]
 mod before;
 mod content;
 #[cfg(feature = "parquet")]
-#[path = "../../../encoders/tests/support.rs"]
+#[path = "../../../../encoders/tests/support.rs"]
 #[allow(dead_code)]
 mod fasttext;
 #[cfg(feature = "parquet")]

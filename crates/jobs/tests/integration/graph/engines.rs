@@ -13,7 +13,7 @@ use jobs::graph::GraphOptions;
 use kindred::queue::Limits;
 use kindred::{Kindred, Model, Settings};
 
-use crate::{few_values, make, model, plain};
+use crate::graph::{few_values, make, model, plain};
 
 /// The plain engine with a fault.
 struct Faulty {

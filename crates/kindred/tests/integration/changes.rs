@@ -1,12 +1,6 @@
 //! Questions about a table whose rows change have the answers that a model of the same rows gives:
 //! the same words in the same order, with the same bits, attributes and explanations.
 
-#[path = "../src/filter/tests/naive.rs"]
-#[allow(dead_code)]
-mod naive;
-#[path = "support/random.rs"]
-mod random;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::ops::ControlFlow;
@@ -14,6 +8,8 @@ use std::path::Path;
 use std::sync::{Arc, RwLock};
 use std::thread;
 
+use crate::naive::{Item, Source, attributes, items, sources};
+use crate::random::Random;
 use contract::Metric;
 use cpu_core::ReferenceEngine;
 use kindred::attributes::{AttributeType, Value};
@@ -25,9 +21,7 @@ use kindred::{
     WithAttributes,
 };
 use model_store::changes::{BatchBuilder, ChangeOptions, Durability, Schema, Upsert, create};
-use naive::{Item, Source, attributes, items, sources};
 use proptest::prelude::*;
-use random::Random;
 
 const DIM: usize = 5;
 const TYPES: [(&str, AttributeType); 7] = [

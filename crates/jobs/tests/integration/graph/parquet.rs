@@ -6,8 +6,8 @@ use jobs::graph::GraphOptions;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::RowAccessor;
 
-use crate::npz::read;
-use crate::{few_values, make, model, plain};
+use crate::graph::npz::read;
+use crate::graph::{few_values, make, model, plain};
 
 #[test]
 fn a_line_for_each_edge_in_bounded_row_groups() {

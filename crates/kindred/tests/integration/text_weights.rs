@@ -1,15 +1,11 @@
 //! Words of texts with weights by SIF: the formula, computed anew; the same bits on every way; and
 //! nothing else of a model's answers changes.
 
-#[path = "../../encoders/tests/support.rs"]
-#[allow(dead_code)]
-mod fasttext;
-
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use fasttext::File;
+use crate::fasttext::{self, File};
 use kindred::live::Live;
 use kindred::prepare::{
     DocumentEncoder, DocumentFields, DocumentVectors, Frequencies, Input, PrepareOptions, Summary,

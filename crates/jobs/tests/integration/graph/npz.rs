@@ -7,7 +7,7 @@ use std::path::Path;
 use jobs::graph::GraphOptions;
 use zip::ZipArchive;
 
-use crate::{few_values, make, model, plain};
+use crate::graph::{few_values, make, model, plain};
 
 /// What a graph's file has.
 #[derive(Debug, PartialEq)]

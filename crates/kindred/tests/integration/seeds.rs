@@ -4,9 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-#[allow(unreachable_pub, reason = "the fuzz targets are programs of their own")]
-#[path = "../../../fuzz/src/checks.rs"]
-mod checks;
+use crate::checks;
 
 /// Whether the bytes of a seed are accepted.
 type Check = fn(&[u8]) -> bool;

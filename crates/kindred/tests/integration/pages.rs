@@ -1,17 +1,13 @@
 //! Pages of a ranking, and the best row of each value: against the whole ranking, one row after the
 //! other.
 
-#[path = "support/before.rs"]
-mod before;
-#[path = "support/random.rs"]
-mod random;
-
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use before::Before;
+use crate::before::Before;
+use crate::random::Random;
 use contract::{Engine, Hit, SearchEngine};
 use cpu_core::{CpuEngine, FullScanEngine, ReferenceEngine};
 use kindred::attributes::{AttributeType, Attributes, ColumnBuilder, Value};
@@ -19,7 +15,6 @@ use kindred::filter::FilterSets;
 use kindred::question::{Checked, prepare};
 use kindred::queue::SubmitError;
 use kindred::{Error, Kindred, Method, Model, ModelStore, Options, Settings, Target};
-use random::Random;
 
 /// The values of the attributes of a row, as numbers; `None` where one is missing.
 type OfRow = [Option<i64>; 5];

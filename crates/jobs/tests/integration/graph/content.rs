@@ -5,8 +5,8 @@ use jobs::graph::GraphOptions;
 use kindred::{Device, Kindred, Options, Settings};
 use proptest::prelude::*;
 
-use crate::npz::read;
-use crate::{few_values, make, model, plain};
+use crate::graph::npz::read;
+use crate::graph::{few_values, make, model, plain};
 
 /// Compares a graph of the CPU engine with the plain engine's answer to each row.
 fn compare(

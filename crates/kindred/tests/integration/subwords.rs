@@ -1,16 +1,12 @@
 //! Words that a fastText model has no rows for: each question about them has the answer that a model
 //! gives in which they are rows.
 
-#[path = "../../encoders/tests/support.rs"]
-#[allow(dead_code)]
-mod fasttext;
-
 use std::fs;
 use std::ops::ControlFlow;
 
+use crate::fasttext::{File, words};
 use contract::Row;
 use cpu_core::ReferenceEngine;
-use fasttext::{File, words};
 use kindred::prepare::{Input, PrepareOptions, prepare_folder};
 use kindred::{
     Answer, Device, Error, Kindred, Method, Model, ModelStore, Options, Settings, Target, Unknown,

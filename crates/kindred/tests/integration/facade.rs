@@ -1,14 +1,11 @@
 //! Kindred as a library: many callers, blocking and async, without a network and without a runtime.
 
-#[path = "support/before.rs"]
-mod before;
-
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use before::Before;
+use crate::before::Before;
 use contract::{FullPassQuery, Query, Row, RowBitmap, SearchEngine, UsualCosts};
 use cpu_core::ReferenceEngine;
 use kindred::attributes::{AttributeType, Attributes, ColumnBuilder, Value};

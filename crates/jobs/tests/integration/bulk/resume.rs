@@ -12,8 +12,8 @@ use jobs::bulk::{self, BulkFormat, BulkInput, BulkOptions, BulkOutput, BulkWork}
 use kindred::queue::Limits;
 use kindred::{Kindred, Model, Options, Settings};
 
-use crate::before::Before;
-use crate::{Scratch, run};
+use crate::bulk::before::Before;
+use crate::bulk::{Scratch, run};
 
 /// Rows of the model, and of the input; 65 make a part.
 pub(crate) const ROWS: usize = 420;

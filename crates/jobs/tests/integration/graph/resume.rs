@@ -8,8 +8,8 @@ use jobs::JobError;
 use jobs::graph::{self, GraphOptions};
 use kindred::{Kindred, Model};
 
-use crate::engines::limited;
-use crate::{few_values, make, model, plain};
+use crate::graph::engines::limited;
+use crate::graph::{few_values, make, model, plain};
 
 /// Six ranges, of which the last is short.
 const ROWS: usize = 350;
