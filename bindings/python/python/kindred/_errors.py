@@ -158,7 +158,13 @@ class ServiceError(KindredError):
 
 
 class UnreachableError(ServiceError, ConnectionError):
-    """There was no answer: no connection, or it ended early."""
+    """There was no answer: no connection, or it ended early.
+
+    Attributes:
+        is_passing: whether the next attempt may have one; not if the service's certificate is not trusted.
+    """
+
+    is_passing: bool = True
 
 
 class UnauthorizedError(ServiceError, PermissionError):

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import random
+import ssl
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +23,15 @@ T = TypeVar("T")
 FIRST_PAUSE = 0.2
 LONGEST_PAUSE = 5.0
 LONGEST_TIMEOUT = 1e6
+
+
+def _is_about_certificate(error: BaseException | None) -> bool:
+    """Whether a failure was that of a certificate's check, beneath any number of others."""
+    while error is not None:
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 @dataclass(frozen=True)
@@ -176,8 +186,11 @@ class Call:
     def unreachable(self, error: BaseException) -> NoReturn:
         """There was no answer, or a part of one."""
         reason = str(error) or type(error).__name__
-        message = f"{self.what} had no answer: {reason}; is the service running, and is base_url right?"
-        raise UnreachableError(message, request_id=self.request_id) from error
+        cure, is_passing = "is the service running, and is base_url right?", True
+        if _is_about_certificate(error):
+            cure, is_passing = "if the certificate is yours, name its file with SSL_CERT_FILE, or in a context for `verify`", False
+        message = f"{self.what} had no answer: {reason}; {cure}"
+        raise UnreachableError(message, request_id=self.request_id, is_passing=is_passing) from error
 
     def undecoded(self, error: BaseException) -> NoReturn:
         """The answer's compression is broken."""
@@ -204,7 +217,7 @@ class Call:
         """Seconds to wait before the next attempt; raises the error if there must be none."""
         self.last = error
         may_repeat = not (self.request.is_reload or self.request.is_probe) and self.attempts <= self.settings.retries
-        if not may_repeat or not (isinstance(error, UnreachableError) or error.status in (429, 503)):
+        if not may_repeat or not (getattr(error, "is_passing", False) or error.status in (429, 503)):
             raise error
         if self.request.is_done_once and error.status != 429:
             raise error

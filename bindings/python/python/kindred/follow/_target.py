@@ -19,7 +19,6 @@ from .._errors import (
     OverloadedError,
     ServiceError,
     UnavailableError,
-    UnreachableError,
 )
 from .._types import Change
 from ..client import Client
@@ -247,7 +246,7 @@ class Target:
             try:
                 answer = ask()
             except KindredError as error:
-                later = isinstance(error, (UnreachableError, OverloadedError, UnavailableError, DeadlineError))
+                later = isinstance(error, (OverloadedError, UnavailableError, DeadlineError)) or getattr(error, "is_passing", False)
                 if not later and error.status not in TRIED_AGAIN:
                     raise
                 # A failed attempt is a cycle of objects, which holds the rows that it sent.
