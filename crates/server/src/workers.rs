@@ -136,11 +136,27 @@ impl Workers {
         deadline: Instant,
         work: impl FnOnce(&Cancellation) -> T + Send + 'static,
     ) -> Result<T, WorkError> {
+        let (reply, mut result) = oneshot::channel();
+        let work = move |cancellation: &Cancellation| {
+            // This fails if the caller has hung up.
+            let _ = reply.send(work(cancellation));
+        };
+        self.run_boxed(account, deadline, Box::new(work)).await?;
+        result.try_recv().map_err(|_| WorkError::Panicked)
+    }
+
+    /// The same, of work that leaves its result elsewhere: compiled once, for results of all types.
+    async fn run_boxed(
+        &self,
+        account: &Account,
+        deadline: Instant,
+        work: Box<dyn FnOnce(&Cancellation) + Send>,
+    ) -> Result<(), WorkError> {
         let waits = Arc::new(());
         let cancellation = Cancellation { deadline, caller: Some(Arc::downgrade(&waits)) };
         let (reply, done) = oneshot::channel();
         let span = Span::current();
-        self.0.put(account.id(), move || {
+        let task = move || {
             let result = if cancellation.is_cancelled() {
                 Err(WorkError::Expired)
             } else {
@@ -149,7 +165,8 @@ impl Workers {
             };
             // This fails if the caller has hung up.
             let _ = reply.send(result);
-        })?;
+        };
+        self.0.put(account.id(), Box::new(task))?;
         let done = tokio::time::timeout_at(deadline.into(), done).await;
         drop(waits);
         done.map_or(Err(WorkError::Expired), |done| done.unwrap_or(Err(WorkError::Panicked)))
@@ -161,7 +178,7 @@ impl Shared {
         self.lines.lock().expect("nothing panics while it holds this lock")
     }
 
-    fn put(&self, caller: u64, task: impl FnOnce() + Send + 'static) -> Result<(), WorkError> {
+    fn put(&self, caller: u64, task: Task) -> Result<(), WorkError> {
         let mut lines = self.lock();
         let of_caller = lines.by_caller.get(&caller).map_or(0, VecDeque::len);
         // A caller without waiting tasks is admitted even when others are refused.
@@ -171,7 +188,7 @@ impl Shared {
                 return Err(WorkError::QueueFull { waiting, most });
             }
         }
-        lines.by_caller.entry(caller).or_default().push_back(Box::new(task));
+        lines.by_caller.entry(caller).or_default().push_back(task);
         lines.waiting += 1;
         drop(lines);
         self.changed.notify_one();

@@ -69,6 +69,22 @@ pub(super) fn read<T>(
     member: Option<&str>,
     f: impl FnOnce(&mut Unpacked<'_>) -> Result<T, ModelError>,
 ) -> Result<T, ModelError> {
+    let (mut f, mut result) = (Some(f), None);
+    let mut once = |unpacked: &mut Unpacked<'_>| {
+        if let Some(f) = f.take() {
+            result = Some(f(unpacked)?);
+        }
+        Ok(())
+    };
+    with_reader(input, member, &mut once)?;
+    Ok(result.expect("what is opened is read"))
+}
+
+/// What uses a reader.
+type Use<'a> = &'a mut dyn FnMut(&mut Unpacked<'_>) -> Result<(), ModelError>;
+
+/// The same, compiled once for all uses.
+fn with_reader(input: Input<'_>, member: Option<&str>, f: Use<'_>) -> Result<(), ModelError> {
     let (progress, raw) = open(input)?;
     let can_not_read = |e| ModelError::io("read", &progress.path)(e);
     if progress.packing == Some(Packing::Zip) {
@@ -78,7 +94,7 @@ pub(super) fn read<T>(
                  file first",
             ));
         };
-        return read_member(archive, member, progress, f);
+        return with_member(archive, member, progress, f);
     }
     if let Some(member) = member {
         return Err(
@@ -115,12 +131,12 @@ pub(super) fn read<T>(
     f(&mut Unpacked { reader, raw: rest, progress, bytes: 0 })
 }
 
-fn read_member<T>(
+fn with_member(
     archive: Box<dyn ReadSeek + '_>,
     member: Option<&str>,
     progress: ReadSoFar,
-    f: impl FnOnce(&mut Unpacked<'_>) -> Result<T, ModelError>,
-) -> Result<T, ModelError> {
+    f: Use<'_>,
+) -> Result<(), ModelError> {
     let damaged = |e: ZipError| {
         let text = format!(
             "the zip archive is cut off or damaged ({e}); download the file again (`unzip -t` checks it)"
