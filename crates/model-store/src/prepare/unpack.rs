@@ -80,7 +80,7 @@ pub(super) fn read<T>(
     Ok(result.expect("what is opened is read"))
 }
 
-/// What uses a reader.
+/// A use of a reader.
 type Use<'a> = &'a mut dyn FnMut(&mut Unpacked<'_>) -> Result<(), ModelError>;
 
 /// The same, compiled once for all uses.
