@@ -79,7 +79,7 @@ def test_files_that_are_there_lines_that_are_appended_and_files_that_are_added(t
     assert names == ["files/0.ndjson", "files/1.jsonl", "files/2%20%C3%A9%2C.jsonl"]
     position = client.sources()["position"]
     assert follow(str(folder), tables, *OPTIONS)[0] == 0
-    assert client.sources()["position"] == position + 1
+    assert client.sources()["position"] == position + 2
     # While it runs: the end of the half line, a new file, one that goes.
     follower = Follower(str(folder), tables, *OPTIONS)
     append(folder / "2 é,.jsonl", b': [9, 9, 9]}\n')
@@ -130,7 +130,7 @@ def test_a_bad_line_stops_it_behind_those_before_or_is_left_out(tables, folder, 
     # Again the same, and nothing is done twice.
     position = client.sources()["position"]
     assert follow(str(folder), tables, *OPTIONS)[0] == 1
-    assert client.sources()["position"] == position + 1
+    assert client.sources()["position"] == position + 2
     append(folder / "a.jsonl", *(other + b"\n" for other, _ in BAD + REFUSED))
     code, said = follow(str(folder), tables, *OPTIONS, "--on-bad-row", "skip")
     assert code == 0 and " rows were left out" in said, said
@@ -298,6 +298,14 @@ def test_a_late_request_of_a_follower_that_was_killed_is_refused(tables, folder)
     assert follower.stop() == 0, follower.said
 
 
+@pytest.mark.parametrize("dim", [[], ["--dim", "3"]])
+def test_everything_is_read_again_into_a_table_that_is_not_there(tables, folder, dim):
+    append(folder / "a.jsonl", row("a"))
+    code, said = follow(str(folder), tables, *OPTIONS, "--resnapshot", *dim)
+    assert code == 0, said
+    assert in_table(tables.client(folder.name)).keys() == {"a"}
+
+
 def test_a_request_that_comes_while_a_follower_begins_makes_it_begin_again(tables, folder):
     client = tables.client(folder.name)
     client.create_model(folder.name, 1)
@@ -312,7 +320,13 @@ def test_a_request_that_comes_while_a_follower_begins_makes_it_begin_again(table
         target.claim()
         return len(begun)
 
+    at = client.sources()
     assert target.begin(attempt) == 3 and begun == [None, "1", "2"]
+    # The two requests that a snapshot has on their way.
+    for late in (2, 3):
+        with pytest.raises(ServiceError) as error:
+            client.put_rows(["late"], [[1]], if_position=f"{at['version']}/{at['position'] + late}")
+        assert error.value.code == "position_changed"
     assert [source["name"] for source in client.sources()["sources"]] == ["x"]
     target.client.close()
 

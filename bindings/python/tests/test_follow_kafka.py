@@ -78,7 +78,7 @@ def test_messages_tombstones_and_partitions(kafka, tables, name, tmp_path):
     position = client.sources()["position"]
     code, said = follow(source, tables, *OPTIONS)
     assert code == 0 and "0 rows and deletions" in said, said
-    assert client.sources()["position"] == position + 1
+    assert client.sources()["position"] == position + 2
     # Who asks with the offset that it got reads what it wrote.
     ready = tmp_path / "ready"
     follower = Follower(source, tables, *OPTIONS, "--ready-file", str(ready))
@@ -131,7 +131,7 @@ def test_a_poison_message_stops_it_or_is_left_out(kafka, tables, name, key, bad,
     assert in_table(client).keys() == {"x", "before"}
     position = client.sources()["position"]
     assert follow(source, tables, *OPTIONS)[0] == 1
-    assert client.sources()["position"] == position + 1
+    assert client.sources()["position"] == position + 2
     for other, raw, _ in BAD:
         kafka.send(name, other, raw, partition=0)
     kafka.sent()

@@ -148,7 +148,7 @@ def test_a_server_that_goes_while_the_slot_is_made_is_waited_for(tables, name):
         watching.close()
         server.start()
         wait_for(lambda: in_table(tables.client(name)).keys() == {"1"}, follower)
-        assert follower.stop() == 0 and "no connection to the database; trying again" in follower.said, follower.said
+        assert follower.stop() == 0 and "the database can't do it now; trying again" in follower.said, follower.said
     finally:
         server.close()
 
@@ -180,6 +180,21 @@ def test_one_who_changes_rows_beside_it_is_found(postgres, tables, items):
     postgres.run(f"UPDATE {items} SET price = 1 WHERE id = 1")
     assert follower.wait() == 1
     assert "somebody else changes the rows" in follower.said and "--resnapshot" in follower.said, follower.said
+
+
+def test_a_second_follower_waits_until_the_slot_is_free(postgres, tables, items):
+    one = Follower(postgres, tables, items, *ATTRIBUTES)
+    client = tables.client(items)
+    wait_for(lambda: "following" in one.log(), one)
+    two = Follower(postgres, tables, items, *ATTRIBUTES)
+    wait_for(lambda: "another follower has the slot" in two.log(), two)
+    postgres.run(f"UPDATE {items} SET price = 1 WHERE id = 1")
+    wait_for(lambda: client.get_row("1").attributes["price"] == 1, one)
+    one.kill()
+    postgres.run(f"UPDATE {items} SET price = 2 WHERE id = 1")
+    wait_for(lambda: client.get_row("1").attributes["price"] == 2, two)
+    assert two.stop() == 0
+    same(postgres, tables, items)
 
 
 def test_batches_on_their_way_together_come_in_order_and_stop_behind_somebody_else(tables, name):

@@ -23,13 +23,16 @@ T = TypeVar("T")
 FIRST_PAUSE = 0.2
 LONGEST_PAUSE = 5.0
 LONGEST_TIMEOUT = 1e6
+# OpenSSL's codes (x509_vfy.h): self-signed, in the chain too; an issuer that is not known. Those of other faults, such as a certificate
+# that has expired, pass when it is renewed.
+UNTRUSTED = (18, 19, 20, 21)
 
 
-def _is_about_certificate(error: BaseException | None) -> bool:
-    """Whether a failure was that of a certificate's check, beneath any number of others."""
+def _is_untrusted(error: BaseException | None) -> bool:
+    """Whether a failure was that of a certificate of an unknown authority, beneath any number of others."""
     while error is not None:
         if isinstance(error, ssl.SSLCertVerificationError):
-            return True
+            return error.verify_code in UNTRUSTED
         error = error.__cause__ or error.__context__
     return False
 
@@ -187,7 +190,7 @@ class Call:
         """There was no answer, or a part of one."""
         reason = str(error) or type(error).__name__
         cure, is_passing = "is the service running, and is base_url right?", True
-        if _is_about_certificate(error):
+        if _is_untrusted(error):
             cure, is_passing = "if the certificate is yours, name its file with SSL_CERT_FILE, or in a context for `verify`", False
         message = f"{self.what} had no answer: {reason}; {cure}"
         raise UnreachableError(message, request_id=self.request_id, is_passing=is_passing) from error

@@ -122,7 +122,7 @@ class Kafka:
             except KafkaException as error:
                 # Its leader is unknown while brokers come back.
                 if error.args[0].code() == KafkaError._UNKNOWN_PARTITION and partition in self._partitions():
-                    _no_answer()
+                    raise KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE)) from None
                 raise
 
         first, end = self._ask(asked)

@@ -163,7 +163,7 @@ class Follow:
             self.stored = {self.copying: 1}
         elif is_there:
             target.claim()
-        return reason
+        return reason if is_there else None
 
     # Following
 

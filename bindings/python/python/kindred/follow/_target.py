@@ -102,10 +102,12 @@ class Target:
         raise AssertionError
 
     def claim(self, positions: Mapping[str, object] | None = None) -> None:
-        """Changes the table's position, and stores those of the sources. A request of another follower that comes from now on is for
-        the position before, and refused, though it was sent earlier. Raises `Overtaken` if one came since `sources`."""
+        """Changes the table's position, and stores those of the sources. A request of another follower that comes from now on is for a
+        position before, and refused, though it was sent earlier. Raises `Overtaken` if one came since `sources`."""
         # Forgetting a source that is not there is a change, too.
         self.store(Batch(), positions or {"none": "-"})
+        # A snapshot has two requests on their way, the second for the position behind the first.
+        self.store(Batch(), {"none": "-"})
 
     def sources(self) -> dict[str, dict[str, Any]]:
         """The sources by name. Changes are for this position from now on."""
@@ -178,7 +180,7 @@ class Target:
                 if error.code == "position_changed":
                     raise Overtaken(
                         f"somebody else changes the rows of {self.model}, or it was made anew: {error}. A table that follows is "
-                        "changed by its follower alone; end the other one, then begin anew with --resnapshot"
+                        "changed by its follower alone: end the other one and start this one again, with --resnapshot if rows of others stay"
                     ) from None
                 if error.code != "body_too_large":
                     raise

@@ -10,6 +10,7 @@ from typing import Any
 
 import psycopg
 
+from .._batch import Batch
 from .._errors import BadRow, FollowError
 from .._target import LONGEST_PAUSE, Target, say
 from . import _snapshot
@@ -60,7 +61,7 @@ def follow(
         except psycopg.Error as error:
             if not is_lost(error):
                 raise FollowError(f"the database says: {_first_line(error)}") from None
-            say(f"no connection to the database; trying again: {_first_line(error)}")
+            say(f"the database can't do it now; trying again: {_first_line(error)}")
         stream = None
         if time.monotonic() - begun > LONGEST_PAUSE:
             pause = 0.1
@@ -79,11 +80,14 @@ def _begin(
     """Checks everything, makes the table and takes a snapshot if there is none."""
     with connect(source.wanted.conninfo) as connection:
         columns = source.check(connection)
-        dim, going_on = target.begin(lambda: _claim(source, connection, columns, target, resnapshot))
+        dim, going_on, others = target.begin(lambda: _claim(source, connection, columns, target, resnapshot))
         if going_on is None:
             source.drop_slot(connection)
             source.drop_publication(connection)
             source.publish(connection)
+            if others and resnapshot:
+                # It follows this table from now on.
+                target.store(Batch(), dict.fromkeys(others, "-"))
             dim = dim or _make_table(source, connection, columns, target, arguments)
             going_on = _snapshot.take(source, columns, target, dim, on_bad, stopped.is_set)
     assert dim is not None
@@ -93,19 +97,25 @@ def _begin(
 
 def _claim(
     source: Source, connection: psycopg.Connection[Any], columns: Columns, target: Target, resnapshot: bool
-) -> tuple[int | None, tuple[int, frozenset[int]] | None]:
+) -> tuple[int | None, tuple[int, frozenset[int]] | None, list[str]]:
     """Reads what is stored, compares it with the database, and makes the table this follower's. Returns the number of components, if the
-    table is there, and the position and the partitions with which the stream goes on; None if all rows are to be copied."""
+    table is there; the position and the partitions with which the stream goes on, None if all rows are to be copied; and other
+    sources that the table follows."""
     if not target.exists():
-        return None, None
+        return None, None, []
     wanted, sources = source.wanted, target.sources()
     dim = target.compare({name: kind for name, (kind, _) in columns.attributes.items()})[0]
     stored, of_partitions = (sources.get(name, {}).get("position") for name in ("postgres", PARTITIONS))
+    others = [name for name in sources if name not in ("postgres", PARTITIONS)]
     if not (resnapshot or stored in (None, _snapshot.BEGUN)):
         assert stored is not None
         source.publish(connection)
         slot = source.slot(connection)
+        if slot is not None and slot.is_active:
+            raise psycopg.OperationalError(f"another follower has the slot {wanted.slot}, or it was just killed")
         start, partitions = lsn(stored), source.partitions(connection)
+        # What is compared then is of one moment: nobody has changed the table since it was read.
+        target.claim()
         if source.is_parted and of_partitions != str(digest(partitions)):
             raise PartitionsChanged("partitions were changed while nobody followed")
         if slot is None or slot.is_lost:
@@ -115,16 +125,14 @@ def _claim(
                 f"the table is at {stored}, and the slot {wanted.slot} already at {as_lsn(slot.confirmed)}: the table was put back "
                 "from an earlier copy, and what is between would be missing. Copy all rows again with --resnapshot"
             )
-        target.claim()
-        return dim, (start, partitions)
+        return dim, (start, partitions), others
     if stored is None and not resnapshot and any(True for _ in target.keys()):
         raise FollowError(
             f"the table {target.model} has rows that no follower has put; --resnapshot replaces them by those of {wanted.table}"
         )
-    # Whatever happens from here on, the snapshot is made, and the table follows this one alone.
-    others = {name: "-" for name in sources if name not in ("postgres", PARTITIONS)}
-    target.claim({"postgres": _snapshot.BEGUN, **others})
-    return dim, None
+    # Whatever happens from here on, the snapshot is made.
+    target.claim({"postgres": _snapshot.BEGUN})
+    return dim, None, others
 
 
 def _make_table(
