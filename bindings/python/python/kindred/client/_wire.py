@@ -220,7 +220,8 @@ class Call:
         """Seconds to wait before the next attempt; raises the error if there must be none."""
         self.last = error
         may_repeat = not (self.request.is_reload or self.request.is_probe) and self.attempts <= self.settings.retries
-        if not may_repeat or not (getattr(error, "is_passing", False) or error.status in (429, 503)):
+        is_passing = isinstance(error, UnreachableError) and error.is_passing
+        if not may_repeat or not (is_passing or error.status in (429, 503)):
             raise error
         if self.request.is_done_once and error.status != 429:
             raise error

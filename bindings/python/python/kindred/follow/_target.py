@@ -19,6 +19,7 @@ from .._errors import (
     OverloadedError,
     ServiceError,
     UnavailableError,
+    UnreachableError,
 )
 from .._types import Change
 from ..client import Client
@@ -92,14 +93,12 @@ class Target:
     def begin(self, attempt: Callable[[], T]) -> T:
         """The result of an attempt to begin: it reads what is stored, checks all of it, and claims the table. That is made again, if the
         table was changed in between."""
-        for left in reversed(range(ATTEMPTS)):
+        for _ in range(ATTEMPTS - 1):
             try:
                 return attempt()
             except Overtaken:
-                if left == 0:
-                    raise
                 say("the table was changed while this began, such as by a late request of a follower that was killed: beginning again")
-        raise AssertionError
+        return attempt()
 
     def claim(self, positions: Mapping[str, object] | None = None) -> None:
         """Changes the table's position, and stores those of the sources. A request of another follower that comes from now on is for a
@@ -248,7 +247,8 @@ class Target:
             try:
                 answer = ask()
             except KindredError as error:
-                later = isinstance(error, (OverloadedError, UnavailableError, DeadlineError)) or getattr(error, "is_passing", False)
+                later = isinstance(error, (OverloadedError, UnavailableError, DeadlineError))
+                later = later or (isinstance(error, UnreachableError) and error.is_passing)
                 if not later and error.status not in TRIED_AGAIN:
                     raise
                 # A failed attempt is a cycle of objects, which holds the rows that it sent.

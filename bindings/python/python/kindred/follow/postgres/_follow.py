@@ -85,9 +85,8 @@ def _begin(
             source.drop_slot(connection)
             source.drop_publication(connection)
             source.publish(connection)
-            if others and resnapshot:
-                # It follows this table from now on.
-                target.store(Batch(), dict.fromkeys(others, "-"))
+            # It follows this table from now on.
+            target.store(Batch(), dict.fromkeys(others, "-"))
             dim = dim or _make_table(source, connection, columns, target, arguments)
             going_on = _snapshot.take(source, columns, target, dim, on_bad, stopped.is_set)
     assert dim is not None
@@ -99,14 +98,13 @@ def _claim(
     source: Source, connection: psycopg.Connection[Any], columns: Columns, target: Target, resnapshot: bool
 ) -> tuple[int | None, tuple[int, frozenset[int]] | None, list[str]]:
     """Reads what is stored, compares it with the database, and makes the table this follower's. Returns the number of components, if the
-    table is there; the position and the partitions with which the stream goes on, None if all rows are to be copied; and other
-    sources that the table follows."""
+    table is there; the position and the partitions with which the stream goes on, None if all rows are to be copied; and the sources
+    that these rows replace."""
     if not target.exists():
         return None, None, []
     wanted, sources = source.wanted, target.sources()
     dim = target.compare({name: kind for name, (kind, _) in columns.attributes.items()})[0]
     stored, of_partitions = (sources.get(name, {}).get("position") for name in ("postgres", PARTITIONS))
-    others = [name for name in sources if name not in ("postgres", PARTITIONS)]
     if not (resnapshot or stored in (None, _snapshot.BEGUN)):
         assert stored is not None
         source.publish(connection)
@@ -114,7 +112,7 @@ def _claim(
         if slot is not None and slot.is_active:
             raise psycopg.OperationalError(f"another follower has the slot {wanted.slot}, or it was just killed")
         start, partitions = lsn(stored), source.partitions(connection)
-        # What is compared then is of one moment: nobody has changed the table since it was read.
+        # Before comparing: so the stored position, the slot and the partitions are of the same time.
         target.claim()
         if source.is_parted and of_partitions != str(digest(partitions)):
             raise PartitionsChanged("partitions were changed while nobody followed")
@@ -125,14 +123,14 @@ def _claim(
                 f"the table is at {stored}, and the slot {wanted.slot} already at {as_lsn(slot.confirmed)}: the table was put back "
                 "from an earlier copy, and what is between would be missing. Copy all rows again with --resnapshot"
             )
-        return dim, (start, partitions), others
+        return dim, (start, partitions), []
     if stored is None and not resnapshot and any(True for _ in target.keys()):
         raise FollowError(
             f"the table {target.model} has rows that no follower has put; --resnapshot replaces them by those of {wanted.table}"
         )
     # Whatever happens from here on, the snapshot is made.
     target.claim({"postgres": _snapshot.BEGUN})
-    return dim, None, others
+    return dim, None, [name for name in sources if resnapshot and name not in ("postgres", PARTITIONS)]
 
 
 def _make_table(
