@@ -13,3 +13,11 @@ mod naive;
 mod on_disk;
 
 pub(crate) use naive::base_files;
+
+/// The number of a test's random histories: TEST_HISTORIES, or `usual`; one under Miri.
+fn histories(usual: u64) -> u64 {
+    if cfg!(miri) {
+        return 1;
+    }
+    std::env::var("TEST_HISTORIES").map_or(usual, |number| number.parse().expect("a number"))
+}
