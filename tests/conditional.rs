@@ -17,6 +17,7 @@ mod systemd;
 mod terminal;
 #[cfg(feature = "traces")]
 mod traces_balancers;
+mod unless_passed;
 
 use std::process::ExitCode;
 
@@ -40,6 +41,7 @@ const MODULES: &[(&str, Tests)] = &[
     ("terminal", terminal::trials),
     #[cfg(feature = "traces")]
     ("traces_balancers", traces_balancers::trials),
+    ("unless_passed", unless_passed::trials),
 ];
 
 fn main() -> ExitCode {
