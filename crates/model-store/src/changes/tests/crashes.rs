@@ -123,7 +123,8 @@ fn check(script: &Script, told: &Told, disk: &Simulated, context: &str) -> Chang
 fn whatever_the_disk_forgets_every_acknowledged_batch_is_there_and_no_half() {
     let images = if cfg!(miri) { 1 } else { 3 };
     let (mut points, mut dropped, mut folded) = (0, 0, 0);
-    for seed in 0..histories(20) {
+    let histories = histories(20);
+    for seed in 0..histories {
         let mut random = Random(seed);
         let script = Script::random(&mut random);
         let whole = Simulated::new();
@@ -146,7 +147,7 @@ fn whatever_the_disk_forgets_every_acknowledged_batch_is_there_and_no_half() {
                 assert!(seen.iter().all(|&given| given < committed.position), "{context}");
                 let now = changes.snapshot();
                 let generation = changes.current().number();
-                folded += usize::from(generation > 1);
+                folded += u64::from(generation > 1);
                 if random.below(4) == 0 {
                     assert!(fold(&changes).unwrap().is_some_and(|new| new.number() > generation));
                 }
@@ -156,11 +157,12 @@ fn whatever_the_disk_forgets_every_acknowledged_batch_is_there_and_no_half() {
                 let seen = |of: &Snapshot| (of.position(), of.next_number(), of.live_rows());
                 assert_eq!((again.position(), seen(&again)), (committed.position, seen(&now)));
                 points += 1;
-                dropped += usize::from(after.live().files.len() > 1);
+                dropped += u64::from(after.live().files.len() > 1);
             }
         }
     }
-    let are_enough = points > 3_000 && dropped > 300 && folded > 600;
+    let least = |of_60: u64| of_60 * histories / 60;
+    let are_enough = points >= least(10_000) && dropped > least(1_000) && folded > least(2_000);
     assert!(cfg!(miri) || are_enough, "{points} points, {dropped}, {folded} after a fold");
 }
 
