@@ -1,4 +1,4 @@
-//! What must hold of a folder of changes with any log. The tests of the crate `model-store` run the
+//! What must hold of a folder of changes with any log. The tests of the crate `changes` run the
 //! seeds through the same check. It knows the format from docs/formats.md only.
 
 use std::fs;
@@ -6,10 +6,8 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::{LazyLock, Mutex};
 
+use changes::{Access, BatchBuilder, ChangeError, ChangeOptions, Changes, Durability, Upsert};
 use model_store::attributes::Value;
-use model_store::changes::{
-    Access, BatchBuilder, ChangeError, ChangeOptions, Changes, Durability, Upsert,
-};
 use model_store::prepare::{AttributesFile, Input, PrepareOptions, prepare_folder};
 
 /// Bytes of a log's header, of which 24 to 31 are its number at random.

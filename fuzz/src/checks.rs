@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock};
 use contract::{
     Expansion, Metric, Row, TermExpander, Token, TokenClassifier, TokenText, TokenVectors,
 };
-use kindred::filter::{MAX_TESTS, parse};
+use kindred::filters::{MAX_TESTS, parse};
 use kindred::heads::{
     Cut, Expander, Format, Head, ImportOptions, MAX_UNKNOWN_WORDS, Padding, Probabilities, Texts,
     TextsOptions, Tokeniser, Tokens, Vocabulary, import_head,

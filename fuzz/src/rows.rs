@@ -1,4 +1,4 @@
-//! What must hold of any row that is an object of JSON. The tests of the crate `model-store` run the
+//! What must hold of any row that is an object of JSON. The tests of the crate `changes` run the
 //! seeds through the same check.
 
 use std::borrow::Cow;
@@ -6,8 +6,8 @@ use std::fs;
 use std::ops::ControlFlow;
 use std::sync::{LazyLock, Mutex};
 
+use changes::{BatchBuilder, ChangeOptions, Changes, Durability, RowJson, TailRow};
 use contract::{Metric, Row};
-use model_store::changes::{BatchBuilder, ChangeOptions, Changes, Durability, RowJson, TailRow};
 use model_store::prepare::{AttributesFile, Input, PrepareOptions, prepare_folder};
 
 /// Rows of a table before another takes its place, so that it stays small.

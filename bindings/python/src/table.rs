@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use contract::{Metric, RowSet, TableRows as _};
-use kindred::filter::FilterSets;
+use kindred::filters::FilterSets;
 use kindred::live::Live;
 use kindred::live::changes::{
     self, Access, BadRow, BatchBuilder, ChangeOptions, Durability, Schema,

@@ -8,7 +8,7 @@ use jobs::JobError;
 use kindred::ModelError;
 use kindred::engines::EngineStartError;
 use kindred::evaluation::EvaluationError;
-use kindred::filter::FilterError;
+use kindred::filters::FilterError;
 use kindred::heads::{DataError, EncoderError, HeadError, ImportError, ReachError, TrainError};
 use kindred::live::changes::ChangeError;
 use kindred::queue::EngineLost;

@@ -6,11 +6,11 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use changes::{BatchBuilder, ChangeOptions, Changes, Durability};
 use contract::Row;
 use encoders::{MAX_SUBWORD_BYTES, prepare_folder, subwords, vector_of_subwords};
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use model_store::changes::{BatchBuilder, ChangeOptions, Changes, Durability};
 use model_store::prepare::{Input, PrepareOptions, Summary};
 use model_store::{ModelError, ModelStore};
 

@@ -132,7 +132,7 @@ impl FastTextHead {
         let read = self.model.read(&words, MAX_UNKNOWN_WORDS, goes_on);
         let mut unknown: Vec<String> = Vec::new();
         for place in read.unknown {
-            let word = crate::text::cut(String::from_utf8_lossy(words[place]).into_owned());
+            let word = model_store::cut(String::from_utf8_lossy(words[place]).into_owned());
             if !unknown.contains(&word) {
                 unknown.push(word);
             }

@@ -158,7 +158,7 @@ impl<'a> TakenTokens<'a> {
     fn take(&mut self, word: &str, bytes: Range<usize>, token: Option<Token>) -> bool {
         let is_new = |known: &[String]| !known.iter().any(|known| known == word);
         if token.is_none() && self.unknown.len() < MAX_UNKNOWN_WORDS && is_new(&self.unknown) {
-            self.unknown.push(text::cut(word.to_owned()));
+            self.unknown.push(model_store::cut(word.to_owned()));
         }
         let Some(token) = token.or_else(|| self.vocabulary.head?.unknown()) else { return true };
         if self.vocabulary.stop_rows.binary_search(&Row(token.0)).is_ok() {

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use contract::Row;
 use kindred::ModelStore;
 use kindred::attributes::{AttributeType, Attributes, ColumnBuilder, Value, Values};
-use kindred::filter::FilterSets;
+use kindred::filters::FilterSets;
 
 const ROWS: usize = 2_196_016;
 const TIMES: u64 = 40;

@@ -1,10 +1,10 @@
 //! Words of a question that the model has no rows for, with the vectors of their subwords: rows of
 //! that question alone, behind all others.
 
+use changes::TableAt;
 use contract::{Metric, Row, TableRows, score};
 use encoders::{MAX_SUBWORD_BYTES, subwords, vector_of_subwords};
 use model_store::Ngrams;
-use model_store::changes::TableAt;
 use serde::{Deserialize, Serialize};
 
 /// Most n-grams that an answer tells of a word.
@@ -106,7 +106,7 @@ impl AddedWords {
             Some(found.take(MAX_NGRAMS).collect())
         };
         let told = |added: &AddedWord| SubwordsOf {
-            word: crate::text::cut(added.word.clone()),
+            word: model_store::cut(added.word.clone()),
             ngrams: if with_ngrams { ngrams(&added.word) } else { None },
         };
         (!self.words.is_empty()).then(|| self.words.iter().map(told).collect())

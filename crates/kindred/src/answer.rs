@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
+use changes::Snapshot;
 use contract::Row;
 use encoders::TextTokens;
 use model_store::ModelStore;
-use model_store::changes::Snapshot;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value, json};
 

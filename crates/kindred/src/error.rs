@@ -5,11 +5,11 @@ use encoders::{TextEncoder, text_encoder};
 use model_store::{mistaken_for, plus_in_url};
 
 use crate::expression::{ExpressionError, spaced};
-use crate::filter::{FilterError, SetError};
 use crate::heads::ScoresNotFinite;
 use crate::options;
 use crate::queue::SubmitError;
 use crate::rows::Rows;
+use filters::{FilterError, SetError};
 
 /// Unknown words of one request that get suggestions.
 pub const MAX_SUGGESTED_WORDS: usize = 16;

@@ -19,7 +19,7 @@
 //! The server and the command line are layers over the parts, which they have from here: [`demo`]
 //! and [`ModelStore`] open a model, [`engines`] makes the engine that searches it by the
 //! [`contract`], [`heads`] has the classifiers and expanders over it, and the `scheduler` lets many
-//! callers share that engine. [`expression`] reads what people type, [`filter`] which rows they
+//! callers share that engine. [`expression`] reads what people type, [`filters`] which rows they
 //! want; [`question`] makes checked queries of it, with the options that are declared in
 //! [`options`]; [`asking`] and [`search`] put them to the engine.
 #![forbid(unsafe_code)]
@@ -30,13 +30,11 @@ pub mod answering;
 pub mod asking;
 #[cfg(feature = "cuda")]
 pub mod borrowed_terms;
-mod cursor;
 pub mod demo;
 mod description;
 mod error;
 pub mod evaluation;
 pub mod expression;
-pub mod filter;
 pub mod live;
 pub mod method;
 mod model;
@@ -63,11 +61,11 @@ pub use heads::text;
 pub use method::Method;
 pub use model::Model;
 pub use model_store::{
-    ModelError, ModelStore, Number, Words, attributes, export, npy, plus_in_url, replace_file,
+    ModelError, ModelStore, Number, Words, attributes, cut, export, npy, plus_in_url, replace_file,
     synth,
 };
 pub use options::{Options, Unknown, WithAttributes};
 pub use question::{Placed, Side, Target, Term, vector_of_unknown};
 pub use queue::Limits;
 pub use service::{Kindred, STAGED_TOGETHER, Settings, check_terms};
-pub use {::contract, ::engines, ::heads};
+pub use {::contract, ::engines, ::filters, ::heads};

@@ -4,21 +4,21 @@ use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+pub use ::changes;
+use changes::{
+    Batch, BatchBuilder, ChangeError, ChangeOptions, Changes, Committed, Durability, Generation,
+    OnFold, ReadyBatch, RowTexts, Schema,
+};
 use contract::Engine;
 use cpu_core::StartError;
 use encoders::text_encoder;
 use model_store::ModelStore;
-pub use model_store::changes;
-use model_store::changes::{
-    Batch, BatchBuilder, ChangeError, ChangeOptions, Changes, Committed, Durability, Generation,
-    OnFold, ReadyBatch, RowTexts, Schema,
-};
 use shards::Segments;
 
 use crate::engines::{Maker, Makers};
-use crate::filter::TailFilters;
 use crate::question::{EncodeOptions, encode};
 use crate::rows::AtPosition;
+use filters::TailFilters;
 
 /// A model folder with its changes, if it has any. Threads share it: batches of several callers are
 /// synced together, and each reader has the position that was there when it asked.
@@ -29,7 +29,7 @@ use crate::rows::AtPosition;
 /// use kindred::live::Live;
 /// use kindred::{Kindred, Options, Settings};
 /// use kindred::prepare::{Input, PrepareOptions, prepare_folder};
-/// use model_store::changes::{ChangeOptions, Durability, Upsert};
+/// use changes::{ChangeOptions, Durability, Upsert};
 ///
 /// # let scratch = tempfile::tempdir()?;
 /// # let folder = scratch.path().join("animals");

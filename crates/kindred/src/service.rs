@@ -22,7 +22,6 @@ use crate::answering::{Answering, Timer};
 use crate::asking::{Asking, Times};
 use crate::description::ModelDescription;
 use crate::engines::{self, EngineStartError, HadGpu, Makers, Wanted};
-use crate::filter::FilterSets;
 use crate::live::Live;
 use crate::placement::Placed;
 use crate::question::{Checked, MAX_RANKED, meeting, prepare, prepare_rank};
@@ -32,6 +31,7 @@ use crate::search::{Search, SearchResult};
 use crate::warm_up::WarmUp;
 use crate::{Error, Model, Options, Target};
 pub use expand::check_terms;
+use filters::FilterSets;
 use held::Held;
 pub use settings::Settings;
 

@@ -20,6 +20,16 @@ pub(crate) fn because(text: String, source: impl Into<Reason>) -> Reason {
     TextAbout { text, source: source.into() }.into()
 }
 
+/// Cuts a text in a message that is longer than anybody would read.
+pub fn cut(mut text: String) -> String {
+    const LONGEST: usize = 32 << 10;
+    if text.len() > LONGEST {
+        text.truncate(text.floor_char_boundary(LONGEST));
+        text.push('…');
+    }
+    text
+}
+
 /// Errors between a vectors file and a model in memory. Each message names the file (and
 /// the line) and, if possible, the cure.
 #[derive(Debug, thiserror::Error)]

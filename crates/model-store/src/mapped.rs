@@ -58,7 +58,10 @@ impl Mapped {
     }
 
     /// Copies bytes into anonymous memory, aligned like a mapped file.
-    pub(crate) fn copy_of(bytes: &[u8]) -> std::io::Result<Self> {
+    ///
+    /// # Errors
+    /// If the system has no memory for it.
+    pub fn copy_of(bytes: &[u8]) -> std::io::Result<Self> {
         let mut map = MappedMut::zeroed(bytes.len())?;
         map.copy_from_slice(bytes);
         map.freeze()

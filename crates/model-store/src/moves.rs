@@ -137,7 +137,10 @@ pub fn sync_parent(path: &Path) -> io::Result<()> {
 }
 
 /// Syncs a folder, where the system can.
-pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
+///
+/// # Errors
+/// If the folder can't be opened or written.
+pub fn sync_folder(path: &Path) -> io::Result<()> {
     if cfg!(unix) {
         File::open(path)?.sync_all()?;
     }

@@ -21,23 +21,7 @@ use safetensors::SafeTensors;
 use serde_json::Value;
 
 use crate::metric::support::with_biases;
-
-/// The cells of the tables below a line of the document, up to the next text that is neither a
-/// table nor empty.
-fn rows_below(line: &str) -> Vec<Vec<String>> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/formats.md");
-    let page = fs::read_to_string(path).unwrap();
-    let (_, below) = page.split_once(line).unwrap_or_else(|| panic!("no line {line:?}"));
-    let cells =
-        |row: &str| row.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect();
-    let lines = below.lines().skip_while(|line| !line.starts_with('|'));
-    lines.take_while(|line| line.starts_with('|')).skip(2).map(cells).collect()
-}
-
-/// What is in backquotes.
-fn names(cell: &str) -> impl Iterator<Item = &str> {
-    cell.split('`').skip(1).step_by(2)
-}
+use crate::pages::{names, rows_below};
 
 /// Checks that the tables name the fields of these objects, and those inside of them, and no
 /// others.
@@ -238,44 +222,6 @@ impl MadeRows for OneRow {
         let vectors = NgramVectors::Stored(&[0; 8]);
         Some(NewEncoder::Ngrams(NewNgrams { lengths, vectors }))
     }
-}
-
-#[test]
-fn the_base_of_a_fold_has_the_metadata_that_its_format_lists() {
-    use model_store::changes::{
-        BatchBuilder, ChangeOptions, Changes, Durability, Schema, Upsert, create,
-    };
-
-    let scratch = tempfile::tempdir().unwrap();
-    let folder = scratch.path().join("m");
-    let schema = Schema { dim: 2, metric: contract::Metric::Cosine, columns: Vec::new() };
-    create(&folder, &schema).unwrap();
-    let keys = |file: &Path| -> BTreeSet<String> {
-        let file = fs::read(file).unwrap();
-        let (_, header) = SafeTensors::read_metadata(&file).unwrap();
-        header.metadata().as_ref().unwrap().keys().cloned().collect()
-    };
-    let of_table = keys(&folder.join("vectors.safetensors"));
-    let changes = Changes::open(&folder, ChangeOptions::default()).unwrap();
-    let mut batch = BatchBuilder::new(changes.schema());
-    batch.upsert(Upsert { key: "a", vector: &[1.0, 2.0], bias: None, attributes: &[] });
-    let batch = batch.finish().unwrap().unwrap();
-    changes.commit(batch, Durability::Synced, None).unwrap();
-    changes.fold(&mut |_| std::ops::ControlFlow::Continue(())).unwrap();
-    let pointer = keys(&folder.join("vectors.safetensors"));
-    let expected = ["base", "checksum_header", "kindred_format"].map(str::to_owned);
-    assert_eq!(pointer, expected.into());
-    let names_of = |entry: fs::DirEntry| entry.file_name().into_string().unwrap();
-    let mut files = fs::read_dir(&folder).unwrap().map(|entry| names_of(entry.unwrap()));
-    let base = files.find(|name| name.starts_with("base-00000002-")).unwrap();
-    let of_base = keys(&folder.join(base).join("vectors.safetensors"));
-    let of_fold: BTreeSet<String> = of_base.difference(&of_table).cloned().collect();
-    let rows = rows_below("Its metadata are those of a model's, and:");
-    let documented: BTreeSet<String> =
-        rows.iter().flat_map(|row| names(&row[0])).map(str::to_owned).collect();
-    assert_eq!(of_fold, documented);
-    let lost: Vec<&String> = of_table.difference(&of_base).collect();
-    assert_eq!(lost, ["table_id"]);
 }
 
 #[test]

@@ -2,11 +2,11 @@
 //! tests.
 
 mod attributes;
-mod changes;
 mod damage;
 mod documented;
 mod formats;
 mod metric;
+mod pages;
 mod prepare;
 mod text_weights;
 mod words;

@@ -13,11 +13,11 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Instant;
 
+use changes::{BatchBuilder, ChangeOptions, Changes, Durability, Snapshot, Upsert};
 use contract::{
     Engine, Filter, HasTable, Metric, Query, QueryVector, Row, RowBitmap, RowSet, Table,
 };
 use cpu_core::{CpuEngine, Options};
-use model_store::changes::{BatchBuilder, ChangeOptions, Changes, Durability, Snapshot, Upsert};
 use model_store::synth::{SynthOptions, split_mix, synth_folder};
 use shards::Segments;
 

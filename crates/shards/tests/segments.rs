@@ -6,6 +6,9 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use changes::{
+    BatchBuilder, ChangeOptions, Changes, Durability, Schema, Snapshot, TableAt, Upsert, create,
+};
 use contract::full_pass::Groups;
 use contract::{
     Engine, EngineError, Filter, FullPassAnswer, FullPassEngine, FullPassPart, FullPassQuery,
@@ -15,9 +18,6 @@ use contract::{
 use cpu_core::{CpuEngine, Options, Paths, ReferenceEngine};
 use fastrand::Rng;
 use model_store::ModelStore;
-use model_store::changes::{
-    BatchBuilder, ChangeOptions, Changes, Durability, Schema, Snapshot, TableAt, Upsert, create,
-};
 use model_store::prepare::{Input, PrepareOptions, prepare_folder};
 use shards::{Segments, Shards, split_evenly};
 
@@ -247,8 +247,7 @@ impl World {
     }
 
     fn read(&self) -> Changes {
-        let options =
-            ChangeOptions { access: model_store::changes::Access::Read, ..Default::default() };
+        let options = ChangeOptions { access: changes::Access::Read, ..Default::default() };
         Changes::open(&self.scratch.path().join("m"), options).unwrap()
     }
 

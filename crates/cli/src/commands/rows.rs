@@ -6,7 +6,7 @@ use std::path::Path;
 
 use indicatif::HumanCount;
 use kindred::contract::{Row, RowSet};
-use kindred::filter::{FilterError, FilterSets};
+use kindred::filters::{FilterError, FilterSets};
 use kindred::live::Live;
 use kindred::live::changes::{
     Access, BatchBuilder, ChangeOptions, Counts, Durability, MAX_BATCH_BYTES,

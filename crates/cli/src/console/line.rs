@@ -99,7 +99,7 @@ fn text<'a>(
 
 /// A filter, whose attributes are looked up with the next question.
 fn filter(text: &str) -> Result<Line<'_>, CommandError> {
-    match kindred::filter::parse(text) {
+    match kindred::filters::parse(text) {
         Err(fault) if !text.is_empty() => {
             Err(CommandError::BadLine(format!("{fault}\n  {}", indented(&fault.caret(text)))))
         }

@@ -9,13 +9,3 @@ mod words;
 pub use ptb::{Piece, pieces};
 pub use unicode::{Part, Signs, parts};
 pub use words::{row, words};
-
-/// Cuts a text that is longer than anybody would read.
-pub fn cut(mut text: String) -> String {
-    const LONGEST: usize = 32 << 10;
-    if text.len() > LONGEST {
-        text.truncate(text.floor_char_boundary(LONGEST));
-        text.push('…');
-    }
-    text
-}

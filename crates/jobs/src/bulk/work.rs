@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kindred::filter::terms_of;
+use kindred::filters::terms_of;
 use kindred::heads::{Expander, Form, TextClassifier, WantedTerms};
 use kindred::options::DEFAULT_K;
 use kindred::question::Checked;

@@ -5,6 +5,7 @@ use std::io::Read;
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use changes::{ChangeOptions, Durability, Upsert};
 use jobs::arrays::{self, ArrayQueries, Arrays};
 use jobs::bulk::{self, BulkInput, BulkOptions, BulkOutput, BulkProgress, BulkWork};
 use jobs::graph::{self, GraphOptions};
@@ -12,7 +13,6 @@ use kindred::live::Live;
 use kindred::prepare::{Input, PrepareOptions, prepare_folder};
 use kindred::rows::Rows;
 use kindred::{Device, Error, Kindred, Model, Options, Settings};
-use model_store::changes::{ChangeOptions, Durability, Upsert};
 
 /// A table of three rows, of which `b` is deleted, and then `d` inserted.
 fn changed(folder: &Path) -> Kindred {

@@ -1,7 +1,7 @@
 //! An expression as a row of pieces.
 
 use super::ExpressionError;
-use crate::cursor::{Cursor, QuoteFault};
+use filters::{Cursor, QuoteFault};
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Piece {

@@ -9,9 +9,9 @@ use contract::full_pass::Groups;
 use model_store::attributes::{AttributeType, Column, Value, Values};
 
 use crate::Error;
-use crate::filter::alike;
 use crate::rows::Rows;
-use crate::text::cut;
+use filters::alike;
+use model_store::cut;
 
 /// Names of attributes that an error lists at most.
 const MAX_NAMES: usize = 10;

@@ -7,7 +7,7 @@ use model_store::attributes::{AttributeType, Column};
 use crate::Error;
 use crate::options::{WithAttributes, must_be};
 use crate::rows::Rows;
-use crate::text::cut;
+use model_store::cut;
 
 /// Parts of each neighbour in an answer.
 #[derive(Debug, Clone, Default)]

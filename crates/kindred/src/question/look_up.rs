@@ -9,7 +9,7 @@ use crate::added::AddedWords;
 use crate::error::{Error, UnknownWord};
 use crate::options::Unknown;
 use crate::rows::Rows;
-use crate::text::cut;
+use model_store::cut;
 
 /// What `unknown` must be where words have no subwords.
 pub(super) const NO_SUBWORDS: &str = "`error` or `skip`: the model has no vectors of subwords, because \

@@ -21,10 +21,10 @@ use super::target::{Target, WordWithWeight};
 use super::text::{MAX_TEXT_WORDS, Most, sum_of_text};
 use super::with_added::{WithAdded, extended};
 use crate::added::AddedWords;
-use crate::filter::SetsWhile;
 use crate::options::{DEFAULT_K, MAX_K, Unknown};
 use crate::rows::Rows;
 use crate::{Error, Method, Options};
+use filters::SetsWhile;
 
 /// Options of a whole request, for its queries without their own.
 #[derive(Debug, Default)]

@@ -9,9 +9,9 @@ use crate::Error;
 use crate::answer::ImpliedTerms;
 use crate::answering::Answering;
 use crate::asking::{Asking, Times};
-use crate::filter::terms_of;
 use crate::heads::{Expander, Tokenised, Vocabulary, WantedTerms, token_rows};
 use crate::rows::Rows;
+use filters::terms_of;
 
 /// What is expanded, with the text and its tokens, unless there are only vectors; an error if no
 /// word of the text is known.

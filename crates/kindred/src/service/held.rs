@@ -39,7 +39,7 @@ impl<'a> Held<'a> {
             notes: Notes,
             times: Times,
         ) -> Ranks<'r> {
-            let position = rows.snapshot().map(model_store::changes::Snapshot::position);
+            let position = rows.snapshot().map(changes::Snapshot::position);
             let (ranked, used) = (placed(rows, ranks), used(rows, &notes));
             let Notes { skipped, subwords, tokens, .. } = notes;
             let tokens = tokens.map(|tokens| *tokens);

@@ -10,7 +10,7 @@
 mod ask;
 mod draw;
 mod engines;
-#[path = "../../src/filter/tests/naive.rs"]
+#[path = "../../../filters/src/tests/naive.rs"]
 mod naive;
 mod oracle;
 mod question;

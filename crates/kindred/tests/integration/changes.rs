@@ -10,6 +10,7 @@ use std::thread;
 
 use crate::naive::{Item, Source, attributes, items, sources};
 use crate::random::Random;
+use changes::{BatchBuilder, ChangeOptions, Durability, Schema, Upsert, create};
 use contract::Metric;
 use cpu_core::ReferenceEngine;
 use kindred::attributes::{AttributeType, Value};
@@ -20,7 +21,6 @@ use kindred::{
     Answer, Device, Error, Kindred, Method, Model, ModelStore, Options, Settings, Target,
     WithAttributes,
 };
-use model_store::changes::{BatchBuilder, ChangeOptions, Durability, Schema, Upsert, create};
 use proptest::prelude::*;
 
 const DIM: usize = 5;

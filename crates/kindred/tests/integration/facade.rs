@@ -9,7 +9,7 @@ use crate::before::Before;
 use contract::{FullPassQuery, Query, Row, RowBitmap, SearchEngine, UsualCosts};
 use cpu_core::ReferenceEngine;
 use kindred::attributes::{AttributeType, Attributes, ColumnBuilder, Value};
-use kindred::filter::FilterSets;
+use kindred::filters::FilterSets;
 use kindred::heads::WantedTerms;
 use kindred::question::{Checked, prepare};
 use kindred::queue::{Limits, SubmitError};

@@ -9,7 +9,7 @@ mod facade;
 #[path = "../../../encoders/tests/support.rs"]
 #[allow(dead_code)]
 mod fasttext;
-#[path = "../../src/filter/tests/naive.rs"]
+#[path = "../../../filters/src/tests/naive.rs"]
 #[allow(dead_code)]
 mod naive;
 mod pages;

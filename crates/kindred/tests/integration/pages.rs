@@ -11,7 +11,7 @@ use crate::random::Random;
 use contract::{Engine, Hit, SearchEngine};
 use cpu_core::{CpuEngine, FullScanEngine, ReferenceEngine};
 use kindred::attributes::{AttributeType, Attributes, ColumnBuilder, Value};
-use kindred::filter::FilterSets;
+use kindred::filters::FilterSets;
 use kindred::question::{Checked, prepare};
 use kindred::queue::SubmitError;
 use kindred::{Error, Kindred, Method, Model, ModelStore, Options, Settings, Target};

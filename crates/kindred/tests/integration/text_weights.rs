@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use crate::fasttext::{self, File};
+use changes::{ChangeOptions, Durability, Upsert};
 use kindred::live::Live;
 use kindred::prepare::{
     DocumentEncoder, DocumentFields, DocumentVectors, Frequencies, Input, PrepareOptions, Summary,
@@ -13,7 +14,6 @@ use kindred::prepare::{
 };
 use kindred::question::EncodeOptions;
 use kindred::{Device, Kindred, Model, ModelError, Options, Settings, Target};
-use model_store::changes::{ChangeOptions, Durability, Upsert};
 
 const WORDS: [&str; 6] = ["the", "of", "frog", "toad", "pond", "zyzzyva"];
 const COUNTS: [u64; 6] = [1000, 500, 20, 20, 3, 0];

@@ -60,7 +60,7 @@ impl AttributeType {
     }
 
     /// A value of it in a sentence.
-    pub(crate) fn described(self) -> &'static str {
+    pub fn described(self) -> &'static str {
         match self {
             Self::Text | Self::Stored => "a text",
             Self::List => "a list of texts",

@@ -25,7 +25,7 @@ pub struct AttributeFiles {
 impl AttributeFiles {
     /// The files of these columns, for rows that have the values at these places: `None` is a row
     /// without values.
-    pub(crate) fn of_columns(columns: Vec<ColumnBuilder>, sources: &[Option<u32>]) -> Self {
+    pub fn of_columns(columns: Vec<ColumnBuilder>, sources: &[Option<u32>]) -> Self {
         // One column after the other, so that only one is there twice.
         let mut files = vec![(DESCRIPTION_FILE.to_owned(), Vec::new())];
         let mut all = OneByOne { sources: sources.to_vec(), entries: Vec::new() };
@@ -40,7 +40,7 @@ impl AttributeFiles {
     }
 
     /// The files of columns of this many rows, for those who write each before they make the next.
-    pub(crate) fn one_by_one(rows: usize) -> OneByOne {
+    pub fn one_by_one(rows: usize) -> OneByOne {
         OneByOne { sources: (0..rows as u32).map(Some).collect(), entries: Vec::new() }
     }
 
@@ -55,7 +55,7 @@ impl AttributeFiles {
     }
 
     /// The checksum of the description, which has those of all other files.
-    pub(crate) fn checksum(&self) -> Checksum {
+    pub fn checksum(&self) -> Checksum {
         Checksum::of(&self.files[0].1)
     }
 
@@ -71,21 +71,21 @@ impl AttributeFiles {
 }
 
 /// The files of columns, one column after the other, and of their description at last.
-pub(crate) struct OneByOne {
+pub struct OneByOne {
     sources: Vec<Option<u32>>,
     entries: Vec<ColumnEntry>,
 }
 
 impl OneByOne {
     /// Names and contents of the files of the next column.
-    pub(crate) fn add(&mut self, column: ColumnBuilder) -> Vec<(String, Vec<u8>)> {
+    pub fn add(&mut self, column: ColumnBuilder) -> Vec<(String, Vec<u8>)> {
         let (entry, files) = column.into_files(self.entries.len(), &self.sources);
         self.entries.push(entry);
         files
     }
 
     /// Name and content of the description.
-    pub(crate) fn finish(self) -> (String, Vec<u8>) {
+    pub fn finish(self) -> (String, Vec<u8>) {
         let Self { sources, entries: columns } = self;
         let description = Description::new(sources.len(), columns);
         let mut json = serde_json::to_vec_pretty(&description).expect("texts and numbers");

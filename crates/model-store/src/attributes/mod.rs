@@ -44,7 +44,7 @@ pub use description::AttributeDescription;
 pub(crate) use description::{check_names, is_own_file};
 pub use dictionary::Dictionary;
 pub use error::{AttributeError, MAX_ATTRIBUTES};
-pub use files::AttributeFiles;
+pub use files::{AttributeFiles, OneByOne};
 pub use names::{KEY, KEYWORDS, MAX_NAME_BYTES, check_name};
 pub use postings::Postings;
 pub use stored::Stored;
@@ -197,7 +197,10 @@ impl Attributes {
 
     /// Reads everything: verifies every checksum, that values are possible and that dictionaries
     /// are sorted. Stops soon after `goes_on` has said no.
-    pub(crate) fn verify_while(&self, goes_on: &dyn Fn() -> bool) -> Result<(), ModelError> {
+    ///
+    /// # Errors
+    /// If a file can't be read or is damaged, or it was stopped.
+    pub fn verify_while(&self, goes_on: &dyn Fn() -> bool) -> Result<(), ModelError> {
         for MappedFile { path, content, checksum } in self.all_files() {
             let found = Checksum::of_while(content, goes_on).ok_or(ModelError::Cancelled)?;
             if found != *checksum {

@@ -42,7 +42,7 @@ impl Value<'_> {
     }
 
     /// Bytes that it takes in a file, or a few more.
-    pub(crate) fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         // Quotes, line feeds, starts and codes of texts.
         const AROUND: usize = 16;
         match self {

@@ -32,7 +32,7 @@ impl Checksum {
     }
 
     /// The checksum of what a hasher has seen.
-    pub(crate) fn from_hasher(hasher: &blake3::Hasher) -> Self {
+    pub fn from_hasher(hasher: &blake3::Hasher) -> Self {
         Self(hasher.finalize())
     }
 }

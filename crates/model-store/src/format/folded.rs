@@ -21,11 +21,11 @@ pub(crate) const POINTER: u32 = 7;
 /// The beginning of the names of folders that have bases.
 pub(crate) const BASE_PREFIX: &str = "base-";
 /// The end of the name of one that is being written.
-pub(crate) const UNFINISHED: &str = ".new";
+pub const UNFINISHED: &str = ".new";
 /// The pointer, while it is being written.
-pub(crate) const NEW_POINTER_FILE: &str = "vectors.safetensors.new";
+pub const NEW_POINTER_FILE: &str = "vectors.safetensors.new";
 /// In the folder of a base: the idempotency keys that were kept when it was made.
-pub(crate) const REQUESTS_FILE: &str = "requests.jsonl";
+pub const REQUESTS_FILE: &str = "requests.jsonl";
 
 /// What a base is of the table whose changes were folded into it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,14 +99,14 @@ impl Folded {
 
 /// A file that says in which folder the base is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Pointer {
+pub struct Pointer {
     /// The name of the folder, in that of the model.
-    pub(crate) base: String,
+    pub base: String,
 }
 
 impl Pointer {
     /// The content of the file.
-    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+    pub fn to_bytes(&self) -> Vec<u8> {
         let mut metadata =
             BTreeMap::from([("kindred_format", POINTER.to_string()), ("base", self.base.clone())]);
         let content = serde_json::to_string(&metadata).expect("texts become JSON");
@@ -121,7 +121,7 @@ impl Pointer {
     ///
     /// # Errors
     /// If it was one, and is damaged.
-    pub(crate) fn read(path: &Path, file: &[u8]) -> Result<Option<Self>, ModelError> {
+    pub fn read(path: &Path, file: &[u8]) -> Result<Option<Self>, ModelError> {
         /// The header of a table is longer.
         const MAX_BYTES: usize = 4096;
         if file.len() > MAX_BYTES {
@@ -141,7 +141,7 @@ impl Pointer {
 }
 
 /// The name of a folder for a base: no other base ever has it, so that no copy has a mixture.
-pub(crate) fn base_name(generation: u64, random: u64) -> String {
+pub fn base_name(generation: u64, random: u64) -> String {
     format!("{BASE_PREFIX}{generation:08}-{:08x}", random as u32)
 }
 
@@ -157,7 +157,7 @@ pub(crate) fn is_base(name: &str) -> bool {
 }
 
 /// Whether a folder of this name has a base, or one that is being written.
-pub(crate) fn is_base_or_unfinished(name: &str) -> bool {
+pub fn is_base_or_unfinished(name: &str) -> bool {
     is_base(name.strip_suffix(UNFINISHED).unwrap_or(name))
 }
 

@@ -114,7 +114,7 @@ impl Header {
     ///
     /// `None` if it does not fit. A file name has at most 255 bytes on any system, and all other
     /// texts are short and our own, so this only happens for a manipulated header.
-    pub(crate) fn to_bytes(&self) -> Option<Vec<u8>> {
+    pub fn to_bytes(&self) -> Option<Vec<u8>> {
         let mut metadata = self.metadata();
         metadata.insert(HEADER_CHECKSUM.into(), self.own_checksum(&metadata));
         let layout = self.layout();
@@ -154,8 +154,11 @@ impl Header {
         }
     }
 
-    /// The same of a model that may have changes beside it, and whether it has.
-    pub(crate) fn of_base(path: &Path, file: &[u8]) -> Result<(Self, bool), ModelError> {
+    /// The header of a model that may have changes beside it, and whether it has.
+    ///
+    /// # Errors
+    /// If it is no header of a model, or says what can't be.
+    pub fn of_base(path: &Path, file: &[u8]) -> Result<(Self, bool), ModelError> {
         let not_a_model =
             |reason: &str| ModelError::NotAModel { path: path.to_owned(), reason: reason.into() };
         let metadata = read_safetensors_header(path, file)?;

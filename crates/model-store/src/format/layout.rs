@@ -5,26 +5,25 @@ use std::ops::Range;
 use super::DATA_START;
 
 /// The position of a tensor's bytes, relative to [`DATA_START`], as in safetensors.
-pub(crate) struct Layout {
-    pub(crate) vectors: Range<usize>,
-    pub(crate) alignment: Range<usize>,
-    pub(crate) norms: Range<usize>,
-    pub(crate) word_offsets: Range<usize>,
+pub struct Layout {
+    /// The components, float32, row after row.
+    pub vectors: Range<usize>,
+    /// Nothing, or the 4 bytes after which the norms are aligned.
+    pub alignment: Range<usize>,
+    /// The rows' norms, float64.
+    pub norms: Range<usize>,
+    /// Where the words begin in their file, and where the last one ends, as u64.
+    pub word_offsets: Range<usize>,
     /// Empty without biases. Behind the others, so that it moves nothing and needs no alignment of
     /// its own.
-    pub(crate) biases: Range<usize>,
+    pub biases: Range<usize>,
     /// The numbers of the rows; empty if those are their places.
-    pub(crate) numbers: Range<usize>,
+    pub numbers: Range<usize>,
 }
 
 impl Layout {
     /// `None` if the sizes overflow.
-    pub(crate) fn new(
-        rows: usize,
-        dim: usize,
-        has_biases: bool,
-        has_numbers: bool,
-    ) -> Option<Self> {
+    pub fn new(rows: usize, dim: usize, has_biases: bool, has_numbers: bool) -> Option<Self> {
         let vectors = rows.checked_mul(dim)?.checked_mul(size_of::<f32>())?;
         // `norms` is aligned to 8 bytes. After an odd number of float32, 4 bytes fill the
         // gap, in a separate tensor, because safetensors allows no holes.
@@ -46,7 +45,8 @@ impl Layout {
         })
     }
 
-    pub(crate) fn end(&self) -> usize {
+    /// Where the last tensor ends.
+    pub fn end(&self) -> usize {
         self.numbers.end
     }
 }

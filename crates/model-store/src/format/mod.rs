@@ -23,16 +23,13 @@ mod raise;
 mod table_id;
 
 pub use checksum::Checksum;
-pub use folded::Folded;
-pub(crate) use folded::{
-    NEW_POINTER_FILE, Pointer, REQUESTS_FILE, UNFINISHED, base_name, is_base_or_unfinished,
+pub use folded::{
+    Folded, NEW_POINTER_FILE, Pointer, REQUESTS_FILE, UNFINISHED, base_name, is_base_or_unfinished,
 };
 pub use header::{Checksums, Header};
-pub(crate) use layout::Layout;
+pub use layout::Layout;
 pub use provenance::Provenance;
-pub(crate) use raise::raise_format;
-#[cfg(test)]
-pub(crate) use raise::raised;
+pub use raise::{raise_format, raised};
 pub use table_id::TableId;
 
 use contract::Metric;

@@ -29,7 +29,7 @@ pub struct Provenance {
 
 impl Provenance {
     /// The provenance of rows that were prepared before, written by this program now.
-    pub(crate) fn again(of: &Self) -> Self {
+    pub fn again(of: &Self) -> Self {
         let now = Self::of_memory(&of.source);
         Self { prepared_by: now.prepared_by, prepared_at: now.prepared_at, ..of.clone() }
     }

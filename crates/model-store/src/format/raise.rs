@@ -39,7 +39,7 @@ pub(super) fn lowered(header: &[u8]) -> (Cow<'_, [u8]>, bool) {
 
 /// The byte of a header that the first change replaces, and the one that is put there; `None` if it
 /// has been, or there is no such byte.
-pub(crate) fn raised(header: &[u8]) -> Option<(usize, u8)> {
+pub fn raised(header: &[u8]) -> Option<(usize, u8)> {
     let at = digit(header).filter(|&at| matches!(header[at], b'1' | b'2'))?;
     Some((at, header[at] + CHANGES))
 }
@@ -53,7 +53,7 @@ fn is_raised(digit: u8) -> bool {
 ///
 /// # Errors
 /// If the file can't be written, is not a file of its own, or has no such header.
-pub(crate) fn raise_format(path: &Path) -> io::Result<()> {
+pub fn raise_format(path: &Path) -> io::Result<()> {
     let metadata = fs::symlink_metadata(path)?;
     if metadata.is_symlink() || has_other_names(&metadata) {
         let reason = "the file has other names, whose models would change with it; copy the model \

@@ -12,7 +12,7 @@ pub struct TableId([u8; 16]);
 
 impl TableId {
     /// One that no other table has.
-    pub(crate) fn random() -> Self {
+    pub fn random() -> Self {
         // The standard library takes its keys from the system; the rest tells processes apart that
         // were begun as copies of one.
         let mut hasher = blake3::Hasher::new();

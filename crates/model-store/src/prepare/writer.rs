@@ -125,7 +125,7 @@ impl<W: Write + Seek> ModelWriter<W> {
     }
 
     /// The rows have attributes, whose description has this checksum.
-    pub(crate) fn with_attributes(self, description: Checksum) -> Self {
+    pub fn with_attributes(self, description: Checksum) -> Self {
         Self { attributes: Some(description), ..self }
     }
 
@@ -135,7 +135,7 @@ impl<W: Write + Seek> ModelWriter<W> {
     }
 
     /// It is a table that may begin without rows.
-    pub(crate) fn with_table_id(self, id: TableId) -> Self {
+    pub fn with_table_id(self, id: TableId) -> Self {
         Self { table_id: Some(id), ..self }
     }
 

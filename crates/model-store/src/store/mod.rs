@@ -99,8 +99,12 @@ impl ModelStore {
         Self::open_base_by(folder, &Mapped::open)
     }
 
-    /// The same of files that `open` opens, by their paths in this folder.
-    pub(crate) fn open_base_by(
+    /// Opens a folder that may have changes beside it, and says whether it has: its files are those
+    /// that `open` opens, by their paths.
+    ///
+    /// # Errors
+    /// If a file can't be opened or is damaged.
+    pub fn open_base_by(
         folder: &Path,
         open: &dyn Fn(&Path) -> Result<Mapped, ModelError>,
     ) -> Result<(Self, bool), ModelError> {

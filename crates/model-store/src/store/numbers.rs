@@ -38,7 +38,7 @@ impl ModelStore {
     }
 
     /// The number that the first row behind these has.
-    pub(crate) fn next_number(&self) -> u32 {
+    pub fn next_number(&self) -> u32 {
         let folded = self.header.folded.as_ref();
         folded.map_or(self.rows() as u32, |folded| folded.next_row)
     }
@@ -50,34 +50,37 @@ impl ModelStore {
     }
 
     /// The number of the base: 1 before the first fold.
-    pub(crate) fn generation(&self) -> u64 {
+    pub fn generation(&self) -> u64 {
         self.header.folded.as_ref().map_or(1, |folded| folded.generation)
     }
 
     /// The path of a file.
-    pub(crate) fn file(&self, name: &str) -> PathBuf {
+    pub fn file(&self, name: &str) -> PathBuf {
         self.files.join(name)
     }
 
     /// The idempotency keys, and the positions of sources, that a fold has kept, as lines of JSON.
-    pub(crate) fn requests(&self) -> &[u8] {
+    pub fn requests(&self) -> &[u8] {
         self.requests.as_deref().unwrap_or_default()
     }
 
-    pub(crate) fn vectors_bytes(&self) -> &[u8] {
+    /// The components as the file has them.
+    pub fn vectors_bytes(&self) -> &[u8] {
         cast_slice(self.components())
     }
 
-    pub(crate) fn norms_bytes(&self) -> &[u8] {
+    /// The norms as the file has them.
+    pub fn norms_bytes(&self) -> &[u8] {
         self.data(self.header.layout().norms)
     }
 
-    pub(crate) fn biases_bytes(&self) -> Option<&[u8]> {
+    /// The biases as the file has them, if there are any.
+    pub fn biases_bytes(&self) -> Option<&[u8]> {
         self.biases().map(cast_slice)
     }
 
     /// The numbers of the rows with their checksum, if they are not their places.
-    pub(crate) fn numbers_bytes(&self) -> Option<(&[u8], Checksum)> {
+    pub fn numbers_bytes(&self) -> Option<(&[u8], Checksum)> {
         let folded = self.header.folded.as_ref()?;
         Some((self.data(self.header.layout().numbers), folded.rows))
     }

@@ -97,8 +97,11 @@ impl ModelStore {
         Ok(())
     }
 
-    /// What is between the tensors has no checksum.
-    pub(crate) fn check_alignment(&self) -> Result<(), ModelError> {
+    /// Checks that what is between the tensors, which has no checksum, is zero.
+    ///
+    /// # Errors
+    /// If it is not.
+    pub fn check_alignment(&self) -> Result<(), ModelError> {
         match self.data(self.header.layout().alignment).iter().all(|&byte| byte == 0) {
             true => Ok(()),
             false => {

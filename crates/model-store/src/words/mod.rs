@@ -76,7 +76,7 @@ impl Words {
     }
 
     /// Where each line begins, and the end of the last.
-    pub(crate) fn offsets(&self) -> &[u64] {
+    pub fn offsets(&self) -> &[u64] {
         cast_slice(&self.offsets_file[self.offsets.clone()])
     }
 
@@ -135,17 +135,17 @@ impl Words {
     }
 
     /// The whole of `words.txt`.
-    pub(crate) fn text(&self) -> &[u8] {
+    pub fn text(&self) -> &[u8] {
         &self.text
     }
 
     /// The map from words to rows.
-    pub(crate) fn index(&self) -> &fst::Map<Mapped> {
+    pub fn index(&self) -> &fst::Map<Mapped> {
         &self.index
     }
 
     /// The whole of `words.fst`.
-    pub(crate) fn index_bytes(&self) -> &[u8] {
+    pub fn index_bytes(&self) -> &[u8] {
         self.index.as_fst().as_bytes()
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use kindred::demo;
-use kindred::filter::FilterSets;
+use kindred::filters::FilterSets;
 use kindred::live::Live;
 use kindred::live::changes::{Access, ChangeOptions};
 use kindred::rows::{AtPosition, Rows as _};

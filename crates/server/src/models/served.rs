@@ -18,7 +18,7 @@ use super::pins::Pins;
 use super::readiness::Readiness;
 use super::sources::Report;
 use crate::observe::{EngineFigures, SourceFigures};
-use kindred::filter::FilterSets;
+use kindred::filters::FilterSets;
 use kindred::heads::Tokenised;
 use kindred::live::Live;
 use kindred::placement::Placed;

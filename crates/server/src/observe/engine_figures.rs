@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kindred::filter::FilterCounts;
+use kindred::filters::FilterCounts;
 use kindred::queue::QueueStatistics;
 
 /// The counts of one model's queue and engines, which never go back while the service runs.

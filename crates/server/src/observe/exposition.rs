@@ -67,7 +67,7 @@ fn to_text(open_metrics: &str) -> String {
 mod tests {
     use std::sync::Arc;
 
-    use kindred::filter::FilterCounts;
+    use kindred::filters::FilterCounts;
     use kindred::{Kindred, ModelStore, ReferenceEngine, Settings};
     use scheduler::account::Memory;
 

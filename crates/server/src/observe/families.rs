@@ -13,7 +13,7 @@ use super::{
     EngineFigures, Histogram, Observer, ReloadFigures, Reloadable, SourceFigures, process,
 };
 use crate::traces::TraceFigures;
-use kindred::filter::FilterCounts;
+use kindred::filters::FilterCounts;
 use kindred::queue::QueueStatistics;
 use scheduler::account::{Memory, Pool};
 use scheduler::{BATCH_SIZE_BOUNDS, Counted, LaneStatistics, PASS_SECONDS_BOUNDS, ReplicaState};

@@ -39,13 +39,13 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
+use changes::{Snapshot, TableAt, TailRows};
 use contract::{
     Device, Engine, EngineDescription, EngineError, Expansion, Filter, FullPassEngine,
     FullPassPart, FullPassQuery, HasTable, HeadEngine, Hit, PartOfExpansion, Query, Row,
     SearchEngine, TableRows, TokenText, UsualCosts, complete,
 };
 use cpu_core::{FullScanEngine, StartError};
-use model_store::changes::{Snapshot, TableAt, TailRows};
 
 use crate::join::merge;
 use crate::ranks;

@@ -20,9 +20,9 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
+use changes::{Snapshot, TailPart, TailRows};
 use contract::{EngineError, HasTable, Hit, Metric, Query, SearchEngine, Table};
 use cpu_core::{CpuEngine, FullScanEngine, Options, StartError};
-use model_store::changes::{Snapshot, TailPart, TailRows};
 
 use super::{Segment, Whole, ask_those};
 use crate::join::merge;

@@ -88,7 +88,7 @@ fn take_line(
 ///
 /// # Errors
 /// If it is none.
-pub(crate) fn object(json: &str) -> Result<Vec<(Cow<'_, str>, &RawValue)>, String> {
+pub fn object(json: &str) -> Result<Vec<(Cow<'_, str>, &RawValue)>, String> {
     let Object(fields) = serde_json::from_str(json).map_err(|error| {
         // The line that it names is always the first.
         let said = error.to_string();
@@ -102,7 +102,7 @@ pub(crate) fn object(json: &str) -> Result<Vec<(Cow<'_, str>, &RawValue)>, Strin
 ///
 /// # Errors
 /// Says what the JSON is instead, behind the attribute's name.
-pub(crate) fn value(json: &str, kind: AttributeType) -> Result<Option<Value<'static>>, String> {
+pub fn value(json: &str, kind: AttributeType) -> Result<Option<Value<'static>>, String> {
     let field = field(json)?;
     Ok(field.value(kind)?.map(Value::into_owned))
 }

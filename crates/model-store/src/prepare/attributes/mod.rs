@@ -8,7 +8,7 @@
 mod csv_file;
 mod field;
 mod guess;
-pub(crate) mod json_lines;
+pub mod json_lines;
 mod line;
 mod records;
 mod table_file;

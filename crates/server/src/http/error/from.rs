@@ -162,7 +162,7 @@ mod tests {
         let expression = kindred::Target::expression("+").unwrap_err();
         let errors = [
             expression,
-            kindred::filter::parse("").unwrap_err().into(),
+            kindred::filters::parse("").unwrap_err().into(),
             Error::InvalidRequest { reason: text() },
             Error::InvalidValue { field: "x".into(), expected: "y".into(), found: None },
             Error::DimensionMismatch { found: 1, expected: 2 },

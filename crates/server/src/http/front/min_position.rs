@@ -21,7 +21,7 @@ const LONGEST: Duration = Duration::from_secs(2);
 /// If they are not soon, or the model has another version.
 pub(super) async fn reached(call: Call, wanted: &HeaderValue) -> Result<Call, ApiError> {
     let text = String::from_utf8_lossy(wanted.as_bytes());
-    let invalid = || invalid("Min-Position").with_found(Some(kindred::text::cut(text.to_string())));
+    let invalid = || invalid("Min-Position").with_found(Some(kindred::cut(text.to_string())));
     if text.contains(':') {
         let wanted: Sources = text.parse().map_err(|_| invalid())?;
         if wanted.forgotten().next().is_some() {

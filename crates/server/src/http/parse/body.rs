@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::Request;
 use axum::http::{HeaderMap, Uri, header};
-use kindred::filter::MAX_TESTS;
+use kindred::filters::MAX_TESTS;
 use memchr::memmem;
 
 use super::arrays::Array;

@@ -143,7 +143,7 @@ impl<'a> Asked<'a> {
         }
         if let Some(name) = prompt_name {
             return Err(
-                invalid("prompt_name").with_found(Some(format!("`{}`", kindred::text::cut(name))))
+                invalid("prompt_name").with_found(Some(format!("`{}`", kindred::cut(name))))
             );
         }
         let normalize = Some(body.normalize.unwrap_or(true));

@@ -1,9 +1,9 @@
 //! JSON bodies: parses them into fields, and finds the error that says what is wrong with them.
 
 use axum::http::{HeaderMap, header};
+use kindred::cut;
 use kindred::heads::json_faults;
 use kindred::npy::Numbers;
-use kindred::text::cut;
 use kindred::{Error, expression};
 use mediatype::names;
 use serde::Deserialize;

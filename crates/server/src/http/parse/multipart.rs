@@ -48,7 +48,7 @@ async fn read(mut parts: Multipart<'static>) -> Result<RowParts, ApiError> {
             Some("vectors") => &mut vectors,
             Some("delete") => &mut delete,
             other => {
-                let name = kindred::text::cut(other.unwrap_or("").to_owned());
+                let name = kindred::cut(other.unwrap_or("").to_owned());
                 let reason = format!(
                     "the body has a part `{name}`; its parts are `rows`, JSON lines without vectors, \
                      `vectors`, a NumPy file (curl: -F rows=@rows.jsonl -F vectors=@vectors.npy) and, \

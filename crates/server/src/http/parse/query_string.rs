@@ -3,8 +3,8 @@
 
 use std::borrow::Cow;
 
+use kindred::cut;
 use kindred::question::WordWithWeight;
-use kindred::text::cut;
 use kindred::{Error, Method, Options, Unknown, WithAttributes, expression, with_options};
 use percent_encoding::percent_decode;
 use serde::de::value::Error as ValueError;

@@ -2,8 +2,8 @@
 //! followers.
 
 use axum::http::HeaderMap;
+use kindred::cut;
 use kindred::live::changes::{MAX_SOURCES, SourcePosition, Sources};
-use kindred::text::cut;
 use serde::Deserialize;
 
 use super::at_most::AtMost;

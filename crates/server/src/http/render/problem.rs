@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use kindred::Error;
-use kindred::filter::FilterFault;
+use kindred::filters::FilterFault;
 use kindred::live::changes::BadRow;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};

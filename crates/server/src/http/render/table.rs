@@ -161,7 +161,7 @@ mod tests {
     use kindred::ModelStore;
     use kindred::Options;
     use kindred::contract::Row;
-    use kindred::filter::FilterSets;
+    use kindred::filters::FilterSets;
 
     use super::*;
 

@@ -7,7 +7,7 @@ use std::time::Instant;
 use axum::http::HeaderMap;
 use kindred::Target;
 use kindred::contract::Row;
-use kindred::filter::SetsWhile;
+use kindred::filters::SetsWhile;
 use kindred::question::{Checked, Common, Prepared, prepare};
 use scheduler::account::Reservation;
 use serde_json::value::RawValue;

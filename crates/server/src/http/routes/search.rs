@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
 use kindred::asking::Times;
-use kindred::filter::{self, MAX_TESTS};
+use kindred::filters::{self, MAX_TESTS};
 use kindred::question::Prepared;
 use kindred::search::{Search, SearchResult};
 use scheduler::SubmitError;
@@ -114,7 +114,7 @@ pub(super) fn of_filter(call: &Call, filter: &str) -> Cost {
         return Cost::default();
     }
     // One that can't be read fails soon.
-    let tests = filter::parse(filter).map_or(0, |filter| filter.tests());
+    let tests = filters::parse(filter).map_or(0, |filter| filter.tests());
     Cost::of_filters(tests, rows)
 }
 

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use kindred::check_terms;
 use kindred::contract::{Expansion, QueryError, RowSet, Term, TermExpander, TokenVectors};
-use kindred::filter::terms_of;
+use kindred::filters::terms_of;
 use kindred::heads::{
     AnyHead, Cause, Expander, Form, Formed, HeadKind, Vocabulary, cause, token_rows,
 };
