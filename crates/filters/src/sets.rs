@@ -30,7 +30,7 @@ const MAX_KEPT_TEXT: usize = 1024;
 /// use filters::FilterSets;
 /// use model_store::ModelStore;
 ///
-/// let model = ModelStore::from_rows("tiny", 2, [("a", &[1.0, 0.0]), ("b", &[1.0, 1.0])])?;
+/// let model = ModelStore::from_rows("tiny", 2, [("a", &[1.0, 0.0][..]), ("b", &[1.0, 1.0])])?;
 /// let sets = FilterSets::for_model(&Arc::new(model));
 /// let one = sets.of("key = a OR key = c")?;
 /// let again = sets.of("key=c or key=a")?;
