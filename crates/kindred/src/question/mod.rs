@@ -1,7 +1,7 @@
 //! From what people write to checked queries, and back to words.
 //!
 //! The path of a question: a [`Target`] and [`Options`](crate::Options) → `look_up` and `text`
-//! (words to rows), [`filter`](crate::filter) (which rows) → `formula` (how rows are scored) →
+//! (words to rows), [`filters`] (which rows) → `formula` (how rows are scored) →
 //! [`prepare`] (a checked query) → `search` (through the queue) → `explain`.
 
 mod compare;
