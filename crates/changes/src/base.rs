@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use super::schema::Schema;
 use model_store::ModelStore;
+
+use super::schema::Schema;
 
 /// A base: rows behind which changes are.
 #[derive(Debug, Clone)]

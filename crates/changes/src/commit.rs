@@ -3,6 +3,8 @@
 use std::sync::{Arc, Weak};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use model_store::ModelStore;
+
 use super::batch::Payload;
 use super::error::ChangeError;
 use super::fields::Aligned;
@@ -15,7 +17,6 @@ use super::sources::{MAX_SOURCES, Sources};
 use super::state::{Counts, Prepared, State};
 use super::storage::Storage;
 use super::writer::Writer;
-use model_store::ModelStore;
 
 /// When a batch counts as committed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

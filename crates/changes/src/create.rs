@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use super::schema::Schema;
 use model_store::ModelError;
 use model_store::prepare::prepare_empty;
+
+use super::schema::Schema;
 
 /// Makes a model folder of this shape without rows, complete or not at all. Every such table has a
 /// version of its own, even if another has the same shape.

@@ -3,8 +3,9 @@
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use super::state::Snapshot;
 use model_store::ModelStore;
+
+use super::state::Snapshot;
 
 /// A base of a table, and the rows as they are now in its terms: those of the base first, then those
 /// behind it. A fold makes the next one. Whoever holds an earlier one still sees every batch in it,

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::path::Path;
 
+use model_store::ModelStore;
+
 use super::batch::{Payload, RowJson};
 use super::error::ChangeError;
 use super::replay::{Seen, name_of, open};
@@ -10,7 +12,6 @@ use super::schema::Schema;
 use super::sources::Sources;
 use super::state::Counts;
 use super::storage::Disk;
-use model_store::ModelStore;
 
 /// The logs of a folder.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -6,8 +6,9 @@
 
 use std::borrow::Cow;
 
-use super::fields::Fields;
 use model_store::attributes::{AttributeType, Value};
+
+use super::fields::Fields;
 
 /// The values of a row, in the order of the columns; `None` where one is missing.
 pub(crate) type Values = Box<[Option<Value<'static>>]>;

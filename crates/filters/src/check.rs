@@ -1,17 +1,16 @@
 //! Looks the attributes and values of a filter up in the attributes of a model.
 
 use contract::Row;
-use model_store::ModelStore;
 use model_store::attributes::{
     AttributeType, Attributes, Bins, Classes, Dictionary, Indexed, KEY, Postings, parse_date_time,
 };
+use model_store::{ModelStore, cut};
 
 use super::ast::{self, Condition, Expression, Operator, Place, Written};
 use super::error::{FilterError, FilterFault};
 use super::number::Number;
 use super::plan::{Binned, Node, Plan, Test};
 use super::wanted::{Codes, Wanted};
-use model_store::cut;
 
 /// Names are alike from this on, by strsim's measure, where 1 is equal: as clap has it for flags.
 const ALIKE: f64 = 0.7;

@@ -2,6 +2,7 @@
 
 use contract::{AnalogyError, QueryError, Row, ScoringError};
 use encoders::{TextEncoder, text_encoder};
+use filters::{FilterError, SetError};
 use model_store::{mistaken_for, plus_in_url};
 
 use crate::expression::{ExpressionError, spaced};
@@ -9,7 +10,6 @@ use crate::heads::ScoresNotFinite;
 use crate::options;
 use crate::queue::SubmitError;
 use crate::rows::Rows;
-use filters::{FilterError, SetError};
 
 /// Unknown words of one request that get suggestions.
 pub const MAX_SUGGESTED_WORDS: usize = 16;

@@ -6,11 +6,11 @@ use std::{fmt, io};
 
 use changes::{RowJson, Snapshot, Sources, TableAt, TailRow};
 use contract::{Metric, Row, RowBitmap, RowSet, TableRows as _};
+use filters::{FilterError, TailFilters};
 use model_store::ModelStore;
 use model_store::attributes::{Attributes, Column, Value};
 
 use crate::added::{AddedWords, AllRows};
-use filters::{FilterError, TailFilters};
 
 /// Rows with their numbers, words and attributes: of a model alone, or with what was changed since.
 /// Whoever asks a question asks it about these. Questions take a trait object, not a type parameter:

@@ -14,6 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use contract::{Engine, EngineDescription, Staging};
+use filters::FilterSets;
 use model_store::ModelStore;
 use scheduler::account::Account;
 
@@ -31,7 +32,6 @@ use crate::search::{Search, SearchResult};
 use crate::warm_up::WarmUp;
 use crate::{Error, Model, Options, Target};
 pub use expand::check_terms;
-use filters::FilterSets;
 use held::Held;
 pub use settings::Settings;
 

@@ -238,15 +238,17 @@ impl<W: Workload> AnyPass<W::Device> for Pass<W> {
         let is_expired = |job: &Waiting<W>| job.is_expired(now, somebody_hung_up);
         if self.jobs.iter().any(is_expired) {
             let lists = Arc::get_mut(&mut self.requests).expect("nothing is lent between slices");
-            let stays: Vec<bool> = self
-                .jobs
+            // Asked once, for callers hang up meanwhile.
+            let expired: Vec<bool> = self.jobs.iter().map(is_expired).collect();
+            let stays: Vec<bool> = expired
                 .iter()
                 .zip(&*lists)
-                .flat_map(|(job, list)| std::iter::repeat_n(!is_expired(job), list.len()))
+                .flat_map(|(is_expired, list)| std::iter::repeat_n(!is_expired, list.len()))
                 .collect();
             self.parts.workload.retain(&mut self.state, &mut |index| stays[index]);
-            for (job, list) in take(&mut self.jobs).into_iter().zip(take(lists)) {
-                if is_expired(&job) {
+            let jobs = take(&mut self.jobs).into_iter().zip(take(lists));
+            for ((job, list), is_expired) in jobs.zip(expired) {
+                if is_expired {
                     let LaneParts { shared, lane, .. } = &*self.parts;
                     job.asker.end(SubmitError::DeadlinePassed, shared, lane);
                 } else {

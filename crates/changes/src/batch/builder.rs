@@ -4,6 +4,7 @@ use std::fmt;
 
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
+use model_store::attributes::Value;
 
 use super::key;
 use super::payload::PREFIX_BYTES;
@@ -12,7 +13,6 @@ use crate::record::HEADER_BYTES;
 use crate::schema::Schema;
 use crate::sources::Sources;
 use crate::values;
-use model_store::attributes::Value;
 
 /// Maximum size of a batch, in bytes of the log.
 pub const MAX_BATCH_BYTES: usize = 256 << 20;

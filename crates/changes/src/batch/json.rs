@@ -4,14 +4,14 @@
 
 use std::borrow::Cow;
 
+use model_store::attributes::{AttributeType, Value};
+use model_store::prepare::json_fields;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value as Json};
 
 use super::{BatchBuilder, RowTexts, Upsert};
 use crate::schema::Schema;
-use model_store::attributes::{AttributeType, Value};
-use model_store::prepare::json_fields;
 
 /// The fields of a row.
 const FIELDS: &str = "a row has `key`, `vector` or `text`, `attributes` and, under the dot product, \

@@ -1,6 +1,7 @@
 //! Batches: which rows are refused, and that good ones come back.
 
 use contract::Metric;
+use model_store::attributes::{AttributeType, Value};
 
 use super::add_request;
 use super::payload::PREFIX_BYTES;
@@ -8,7 +9,6 @@ use super::{BadRows, Batch, BatchBuilder, MAX_BATCH_BYTES, MAX_KEY_BYTES, Payloa
 use crate::fields::Aligned;
 use crate::record::{self, HEADER_BYTES};
 use crate::schema::Schema;
-use model_store::attributes::{AttributeType, Value};
 
 fn schema(metric: Metric) -> Schema {
     let columns =

@@ -3,9 +3,10 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
+use model_store::format::Checksum;
+
 use crate::error::ChangeError;
 use crate::storage::{LogFile, Root};
-use model_store::format::Checksum;
 
 /// Bytes that are written together.
 const TOGETHER: usize = 4 << 20;

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use contract::Row;
+use model_store::ModelStore;
 
 use super::live::LiveRows;
 use crate::schema::Schema;
 use crate::state::{NewRow, RowText, Snapshot, State};
-use model_store::ModelStore;
 
 /// The rows behind a new base, made from those behind the old one.
 pub(crate) struct Onto {

@@ -3,14 +3,15 @@
 use std::io;
 use std::time::Duration;
 
-use crate::error::ChangeError;
-use crate::replay::{name_of, numbers_in};
-use crate::storage::{Root, Storage};
 use model_store::ModelStore;
 use model_store::format::{
     ATTRIBUTES_FOLDER, Header, INDEX_FILE, NEW_POINTER_FILE, Pointer, UNFINISHED, VECTORS_FILE,
     WORDS_FILE, is_base_or_unfinished,
 };
+
+use crate::error::ChangeError;
+use crate::replay::{name_of, numbers_in};
+use crate::storage::{Root, Storage};
 
 /// Refuses to begin where there is too little room.
 pub(super) fn check_room(root: &dyn Root, needed: u64) -> Result<(), ChangeError> {

@@ -14,6 +14,12 @@ use std::ops::{ControlFlow, Range};
 
 use contract::{Metric, Row};
 use fst::{IntoStreamer as _, Streamer as _};
+use model_store::attributes::{AttributeFiles, Attributes, ColumnBuilder};
+use model_store::format::{
+    ATTRIBUTES_FOLDER, Checksum, Checksums, DATA_START, Folded, Header, INDEX_FILE, Layout,
+    Provenance, REQUESTS_FILE, VECTORS_FILE, WORDS_FILE,
+};
+use model_store::{ModelError, ModelStore};
 
 use super::file::NewFile;
 use super::live::{LiveRows, live_tail};
@@ -22,12 +28,6 @@ use crate::error::ChangeError;
 use crate::requests::Requests;
 use crate::state::{Snapshot, TailRow};
 use crate::storage::Root;
-use model_store::attributes::{AttributeFiles, Attributes, ColumnBuilder};
-use model_store::format::{
-    ATTRIBUTES_FOLDER, Checksum, Checksums, DATA_START, Folded, Header, INDEX_FILE, Layout,
-    Provenance, REQUESTS_FILE, VECTORS_FILE, WORDS_FILE,
-};
-use model_store::{ModelError, ModelStore};
 
 /// Bytes of a tensor that are copied together.
 const PIECE: usize = 4 << 20;

@@ -5,11 +5,11 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use contract::Row;
+use model_store::attributes::Value;
 
 use super::growing::{Filled, Growing};
 use crate::schema::Schema;
 use crate::values::Values;
-use model_store::attributes::Value;
 
 /// Maximum size of a part's vectors, in bytes.
 const PART_BYTES: usize = 4 << 20;

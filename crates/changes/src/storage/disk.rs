@@ -6,12 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use model_store::format::{CHANGES_FOLDER, Pointer, VECTORS_FILE, raise_format};
+use model_store::{Mapped, ModelError, ModelStore, replace_file, sync_folder, sync_parent};
+
 use super::{Lock, LogFile, Root, Storage};
 use crate::fields::Aligned;
-use model_store::Mapped;
-use model_store::format::{CHANGES_FOLDER, Pointer, VECTORS_FILE, raise_format};
-use model_store::{ModelError, ModelStore};
-use model_store::{replace_file, sync_folder, sync_parent};
 
 /// The file that is locked while a process writes.
 const LOCK_FILE: &str = "lock";

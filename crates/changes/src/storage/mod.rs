@@ -14,9 +14,8 @@ use std::time::Duration;
 pub(crate) use disk::Disk;
 
 use super::fields::Aligned;
-use model_store::Mapped;
 use model_store::format::Pointer;
-use model_store::{ModelError, ModelStore};
+use model_store::{Mapped, ModelError, ModelStore};
 
 /// Held while this process writes.
 pub(crate) type Lock = Box<dyn Any + Send + Sync>;

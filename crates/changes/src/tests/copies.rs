@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use model_store::format::VECTORS_FILE;
+
 use super::histories;
 use super::naive::{Naive, NaiveBatch, base_files, fold, open_keeping, read, usual_disk};
 use crate::storage::simulated::{Call, Image, Random, Simulated};
 use crate::{ChangeError, Durability};
-use model_store::format::VECTORS_FILE;
 
 type Files = BTreeMap<String, Vec<u8>>;
 

@@ -1,12 +1,12 @@
 //! Tables that begin without rows, in real folders.
 
 use contract::{Metric, Row};
-
-use crate::{BatchBuilder, ChangeOptions, Changes, Durability, Schema, Upsert, create};
 use model_store::attributes::AttributeType;
 use model_store::format::VECTORS_FILE;
 use model_store::prepare::MAX_DIM;
 use model_store::{ModelError, ModelStore};
+
+use crate::{BatchBuilder, ChangeOptions, Changes, Durability, Schema, Upsert, create};
 
 fn schema(dim: usize, metric: Metric, names: &[&str]) -> Schema {
     let kinds = AttributeType::ALL.into_iter().cycle();

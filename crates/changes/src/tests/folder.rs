@@ -6,12 +6,12 @@ use std::path::Path;
 use std::thread;
 
 use contract::{Metric, Row};
+use model_store::prepare::{Input, PrepareOptions, prepare_folder};
+use model_store::{ModelError, ModelStore};
 
 use crate::{
     Access, BatchBuilder, ChangeError, ChangeOptions, Changes, Committed, Durability, Upsert,
 };
-use model_store::prepare::{Input, PrepareOptions, prepare_folder};
-use model_store::{ModelError, ModelStore};
 
 fn prepared(folder: &Path, metric: Metric) {
     let input = Input::Bytes { name: "m", bytes: b"a 1 2\nb 3 4\nc 0 1\n" };

@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use model_store::format::VECTORS_FILE;
+
 use super::naive::{Naive, NaiveBatch, empty_disk, fold, open, open_keeping, read, usual_disk};
 use crate::storage::simulated::{Call, Image, Random, Simulated};
 use crate::{ChangeError, Changes, Durability, Generation, Snapshot};
-use model_store::format::VECTORS_FILE;
 
 fn commit(changes: &Changes, batch: &NaiveBatch) -> u64 {
     let built = batch.built(changes.schema());

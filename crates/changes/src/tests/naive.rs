@@ -7,17 +7,17 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use contract::{Metric, Row};
+use model_store::attributes::{AttributeFiles, AttributeType, ColumnBuilder, Value};
+use model_store::format::{
+    ATTRIBUTES_FOLDER, INDEX_FILE, Provenance, TableId, VECTORS_FILE, WORDS_FILE,
+};
+use model_store::prepare::ModelWriter;
 
 use crate::storage::simulated::{Image, Random, Simulated};
 use crate::{
     Access, Batch, BatchBuilder, ChangeError, ChangeOptions, Changes, Counts, Generation, Schema,
     Snapshot, Sources, Upsert,
 };
-use model_store::attributes::{AttributeFiles, AttributeType, ColumnBuilder, Value};
-use model_store::format::{
-    ATTRIBUTES_FOLDER, INDEX_FILE, Provenance, TableId, VECTORS_FILE, WORDS_FILE,
-};
-use model_store::prepare::ModelWriter;
 
 /// The rows `k0` to `k4` of a base.
 const BASE_ROWS: u32 = 5;

@@ -8,12 +8,12 @@ use std::thread;
 use std::time::Duration;
 
 use contract::{Metric, Row};
+use model_store::prepare::{Input, PrepareOptions, prepare_folder};
+use model_store::{ModelError, ModelStore};
 
 use crate::{
     Access, BatchBuilder, ChangeOptions, Changes, Durability, Schema, Upsert, create, list,
 };
-use model_store::prepare::{Input, PrepareOptions, prepare_folder};
-use model_store::{ModelError, ModelStore};
 
 fn options(keep_old: Duration) -> ChangeOptions {
     ChangeOptions { keep_old, ..ChangeOptions::default() }

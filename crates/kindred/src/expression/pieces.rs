@@ -1,7 +1,8 @@
 //! An expression as a row of pieces.
 
-use super::ExpressionError;
 use filters::{Cursor, QuoteFault};
+
+use super::ExpressionError;
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Piece {

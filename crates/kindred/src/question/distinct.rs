@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use contract::Row;
 use contract::full_pass::Groups;
+use filters::alike;
 use model_store::attributes::{AttributeType, Column, Value, Values};
+use model_store::cut;
 
 use crate::Error;
 use crate::rows::Rows;
-use filters::alike;
-use model_store::cut;
 
 /// Names of attributes that an error lists at most.
 const MAX_NAMES: usize = 10;

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use model_store::attributes::{AttributeType, Column};
+use model_store::cut;
 
 use crate::Error;
 use crate::options::{WithAttributes, must_be};
 use crate::rows::Rows;
-use model_store::cut;
 
 /// Parts of each neighbour in an answer.
 #[derive(Debug, Clone, Default)]

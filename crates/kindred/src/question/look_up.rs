@@ -3,13 +3,13 @@
 use std::collections::HashSet;
 
 use contract::Row;
+use model_store::cut;
 
 use super::with_added::extended;
 use crate::added::AddedWords;
 use crate::error::{Error, UnknownWord};
 use crate::options::Unknown;
 use crate::rows::Rows;
-use model_store::cut;
 
 /// What `unknown` must be where words have no subwords.
 pub(super) const NO_SUBWORDS: &str = "`error` or `skip`: the model has no vectors of subwords, because \

@@ -5,11 +5,12 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use contract::full_pass::Groups;
+use contract::{FullPassQuery, Hit, Query};
+
 use super::excluded::Excluded;
 use crate::options::MAX_K;
 use crate::rows::Rows;
-use contract::full_pass::Groups;
-use contract::{FullPassQuery, Hit, Query};
 
 /// If too few of the hits are neighbours, the next round asks for this many times as many.
 const GROWTH: usize = 4;

@@ -7,6 +7,7 @@ use contract::{
     Filter, FullPassQuery, Query, QueryError, QueryVector, Row, RowBitmap, RowSet, ScoringVector,
     WeightedWord,
 };
+use filters::SetsWhile;
 
 use super::distinct::same_value;
 use super::encode::{EncodeOptions, EncodedText, encode, encoder};
@@ -24,7 +25,6 @@ use crate::added::AddedWords;
 use crate::options::{DEFAULT_K, MAX_K, Unknown};
 use crate::rows::Rows;
 use crate::{Error, Method, Options};
-use filters::SetsWhile;
 
 /// Options of a whole request, for its queries without their own.
 #[derive(Debug, Default)]

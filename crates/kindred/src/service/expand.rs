@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use contract::{Expansion, RowSet, TokenVectors};
+use filters::terms_of;
 
 use super::Kindred;
 use crate::Error;
@@ -11,7 +12,6 @@ use crate::answering::Answering;
 use crate::asking::{Asking, Times};
 use crate::heads::{Expander, Tokenised, Vocabulary, WantedTerms, token_rows};
 use crate::rows::Rows;
-use filters::terms_of;
 
 /// What is expanded, with the text and its tokens, unless there are only vectors; an error if no
 /// word of the text is known.

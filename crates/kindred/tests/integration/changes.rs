@@ -8,11 +8,12 @@ use std::path::Path;
 use std::sync::{Arc, RwLock};
 use std::thread;
 
-use crate::naive::{Item, Source, attributes, items, sources};
-use crate::random::Random;
 use changes::{BatchBuilder, ChangeOptions, Durability, Schema, Upsert, create};
 use contract::Metric;
 use cpu_core::ReferenceEngine;
+
+use crate::naive::{Item, Source, attributes, items, sources};
+use crate::random::Random;
 use kindred::attributes::{AttributeType, Value};
 use kindred::live::Live;
 use kindred::prepare::{AttributesFile, Input, PrepareOptions, prepare_folder};

@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::before::Before;
 use contract::{FullPassQuery, Query, Row, RowBitmap, SearchEngine, UsualCosts};
 use cpu_core::ReferenceEngine;
+
+use crate::before::Before;
 use kindred::attributes::{AttributeType, Attributes, ColumnBuilder, Value};
 use kindred::filters::FilterSets;
 use kindred::heads::WantedTerms;

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use crate::before::Before;
-use crate::random::Random;
 use contract::{Engine, Hit, SearchEngine};
 use cpu_core::{CpuEngine, FullScanEngine, ReferenceEngine};
+
+use crate::before::Before;
+use crate::random::Random;
 use kindred::attributes::{AttributeType, Attributes, ColumnBuilder, Value};
 use kindred::filters::FilterSets;
 use kindred::question::{Checked, prepare};

@@ -4,9 +4,10 @@
 use std::fs;
 use std::ops::ControlFlow;
 
-use crate::fasttext::{File, words};
 use contract::Row;
 use cpu_core::ReferenceEngine;
+
+use crate::fasttext::{File, words};
 use kindred::prepare::{Input, PrepareOptions, prepare_folder};
 use kindred::{
     Answer, Device, Error, Kindred, Method, Model, ModelStore, Options, Settings, Target, Unknown,

@@ -5,8 +5,9 @@ use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use crate::fasttext::{self, File};
 use changes::{ChangeOptions, Durability, Upsert};
+
+use crate::fasttext::{self, File};
 use kindred::live::Live;
 use kindred::prepare::{
     DocumentEncoder, DocumentFields, DocumentVectors, Frequencies, Input, PrepareOptions, Summary,

@@ -62,11 +62,12 @@ proptest! {
     ) {
         let (room, device) = (Room { all, of_one_caller }, Calculator::default());
         let (mut found, mut expected) = (jobs(&of), jobs(&of));
-        choose(&CountUp, &device, &mut found, room);
+        let counting = CountUp::default();
+        choose(&counting, &device, &mut found, room);
         let cost: usize = expected.iter().map(|job| job.cost).sum();
         prop_assume!(cost > all);
         expected.iter_mut().for_each(|job| (job.chosen, job.chosen_cost) = (0, 0));
-        let (mut pass, mut callers) = (Gathering::new(&CountUp, &device, room), Default::default());
+        let (mut pass, mut callers) = (Gathering::new(&counting, &device, room), Default::default());
         by_level(&mut pass, &mut expected, &mut callers);
         fill(&mut pass, &mut expected, &mut callers);
         prop_assert_eq!(chosen(&found), chosen(&expected));

@@ -74,8 +74,9 @@ impl Workload for Squares {
 }
 
 /// Counts up to its numbers, all of a pass together, a step a slice; equal numbers are counted to
-/// once.
-pub(super) struct CountUp;
+/// once. When a request leaves its pass, what is in here is dropped.
+#[derive(Default)]
+pub(super) struct CountUp(Arc<Mutex<Option<Box<dyn Send>>>>);
 
 #[derive(Default)]
 pub(super) struct Steps(Vec<u64>);
@@ -130,7 +131,12 @@ impl Workload for CountUp {
         slice: Slice<'_>,
     ) -> Result<Option<Vec<u64>>, PassError> {
         (slice.meanwhile)();
-        steps.0.resize(numbers.len(), 0);
+        if steps.0.is_empty() {
+            steps.0.resize(numbers.len(), 0);
+        }
+        if steps.0.len() != numbers.len() {
+            return Err(PassError::Request("the steps are not of these numbers".into()));
+        }
         device.work("counting", Duration::from_micros(200));
         for (step, &&number) in steps.0.iter_mut().zip(numbers) {
             *step = (*step + 1).min(number);
@@ -142,6 +148,7 @@ impl Workload for CountUp {
     fn retain(&self, steps: &mut Steps, stays: &mut dyn FnMut(usize) -> bool) {
         let mut index = 0..;
         steps.0.retain(|_| stays(index.next().unwrap()));
+        drop(self.0.lock().unwrap().take());
     }
 }
 
@@ -157,7 +164,7 @@ fn three() -> Three {
     let mut scheduler = Scheduler::new(Limits { capacity_slots: 100_000, ..LIMITS });
     let cheap = scheduler.lane(Squares("cheap", Duration::from_micros(500), 1));
     let dear = scheduler.lane(Squares("dear", Duration::from_millis(5), 1));
-    let counting = scheduler.lane(CountUp);
+    let counting = scheduler.lane(CountUp::default());
     let worked = Arc::<Mutex<HashMap<_, _>>>::default();
     let device = worked.clone();
     let make = move || -> Result<_, &str> { Ok(Box::new(Calculator { worked: device.clone() })) };
@@ -223,6 +230,43 @@ async fn whoever_leaves_a_pass_between_its_slices_leaves_the_others_their_own_st
         tokio::spawn(async move { lane.submit(&account, vec![10, 80], later(), None).await });
     assert_eq!(impatient.await.unwrap().unwrap_err(), SubmitError::DeadlinePassed);
     assert_eq!(patient.await.unwrap().unwrap().responses, [10, 80]);
+}
+
+#[tokio::test]
+async fn who_hangs_up_while_another_one_leaves_the_pass_leaves_the_others_their_own_steps() {
+    let mut scheduler = Scheduler::new(LIMITS);
+    let hangs_up = Arc::<Mutex<Option<Box<dyn Send>>>>::default();
+    let lane = scheduler.lane(CountUp(hangs_up.clone()));
+    let worked = Arc::<Mutex<HashMap<_, _>>>::default();
+    let device = worked.clone();
+    let make = move || -> Result<_, &str> { Ok(Box::new(Calculator { worked: device.clone() })) };
+    let timer = runtime::Handle::current();
+    let workers = scheduler.start(&timer, Until::All, None, vec![make]).unwrap();
+    let ask = |number| {
+        let lane = lane.clone();
+        async move { lane.submit(&Account::new(), vec![number], later(), None).await }
+    };
+    // Whoever has this lock holds up the device, so that the next three share a pass.
+    let held_up = worked.lock().unwrap();
+    let held = tokio::spawn(ask(1));
+    settle().await;
+    let first = tokio::spawn(ask(90));
+    let mut second = Box::pin(ask(90));
+    std::future::poll_fn(|context| {
+        assert!(second.as_mut().poll(context).is_pending());
+        std::task::Poll::Ready(())
+    })
+    .await;
+    *hangs_up.lock().unwrap() = Some(Box::new(second));
+    let third = tokio::spawn(ask(90));
+    settle().await;
+    drop(held_up);
+    assert_eq!(held.await.unwrap().unwrap().responses, [1]);
+    first.abort();
+    assert_eq!(third.await.unwrap().unwrap().responses, [90]);
+    assert!(hangs_up.lock().unwrap().is_none() && lane.statistics().passes == 2);
+    drop(lane);
+    ended(workers).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

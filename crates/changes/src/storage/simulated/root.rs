@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
 use std::time::Duration;
 
+use model_store::format::{Pointer, VECTORS_FILE, raised};
+use model_store::{Mapped, ModelError, ModelStore};
+
 use super::log::SimulatedLog;
 use super::{Call, LogFile, State};
 use crate::storage::Root;
-use model_store::Mapped;
-use model_store::format::{Pointer, VECTORS_FILE, raised};
-use model_store::{ModelError, ModelStore};
 
 /// The model folder of a disk. Its names begin with a slash in the state, those of the changes do
 /// not.
