@@ -1,4 +1,4 @@
-//! What must hold of a folder of changes with any log. The tests of the crate `changes` run the
+//! Checks of a folder of changes with any log. The tests of the crate `changes` run the
 //! seeds through the same check. It knows the format from docs/formats.md only.
 
 use std::fs;

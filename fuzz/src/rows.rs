@@ -1,4 +1,4 @@
-//! What must hold of any row that is an object of JSON. The tests of the crate `changes` run the
+//! Checks of any row that is an object of JSON. The tests of the crate `changes` run the
 //! seeds through the same check.
 
 use std::borrow::Cow;

@@ -15,7 +15,7 @@ pub(crate) fn rows_below(line: &str) -> Vec<Vec<String>> {
     lines.take_while(|line| line.starts_with('|')).skip(2).map(cells).collect()
 }
 
-/// What is in backquotes.
+/// The texts in backquotes.
 pub(crate) fn names(cell: &str) -> impl Iterator<Item = &str> {
     cell.split('`').skip(1).step_by(2)
 }

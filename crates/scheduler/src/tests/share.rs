@@ -67,7 +67,8 @@ proptest! {
         let cost: usize = expected.iter().map(|job| job.cost).sum();
         prop_assume!(cost > all);
         expected.iter_mut().for_each(|job| (job.chosen, job.chosen_cost) = (0, 0));
-        let (mut pass, mut callers) = (Gathering::new(&counting, &device, room), Default::default());
+        let mut pass = Gathering::new(&counting, &device, room);
+        let mut callers = Default::default();
         by_level(&mut pass, &mut expected, &mut callers);
         fill(&mut pass, &mut expected, &mut callers);
         prop_assert_eq!(chosen(&found), chosen(&expected));

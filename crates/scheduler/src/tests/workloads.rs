@@ -9,10 +9,12 @@ use contract::workload::{PassError, Slice};
 use super::*;
 use crate::Scheduler;
 
+type Worked = Arc<Mutex<HashMap<&'static str, Duration>>>;
+
 /// Adds up how long it worked for each workload.
 #[derive(Default)]
 pub(super) struct Calculator {
-    worked: Arc<Mutex<HashMap<&'static str, Duration>>>,
+    worked: Worked,
 }
 
 impl Device for Calculator {
@@ -152,12 +154,21 @@ impl Workload for CountUp {
     }
 }
 
+/// A calculator for these lanes, and how long it worked for each of them.
+fn start(scheduler: Scheduler<Calculator>) -> (DeviceThreads<Calculator>, Worked) {
+    let worked = Worked::default();
+    let device = worked.clone();
+    let make = move || -> Result<_, &str> { Ok(Box::new(Calculator { worked: device.clone() })) };
+    let timer = runtime::Handle::current();
+    (scheduler.start(&timer, Until::All, None, vec![make]).unwrap(), worked)
+}
+
 struct Three {
     cheap: Lane<Squares>,
     dear: Lane<Squares>,
     counting: Lane<CountUp>,
     workers: DeviceThreads<Calculator>,
-    worked: Arc<Mutex<HashMap<&'static str, Duration>>>,
+    worked: Worked,
 }
 
 fn three() -> Three {
@@ -165,11 +176,7 @@ fn three() -> Three {
     let cheap = scheduler.lane(Squares("cheap", Duration::from_micros(500), 1));
     let dear = scheduler.lane(Squares("dear", Duration::from_millis(5), 1));
     let counting = scheduler.lane(CountUp::default());
-    let worked = Arc::<Mutex<HashMap<_, _>>>::default();
-    let device = worked.clone();
-    let make = move || -> Result<_, &str> { Ok(Box::new(Calculator { worked: device.clone() })) };
-    let timer = runtime::Handle::current();
-    let workers = scheduler.start(&timer, Until::All, None, vec![make]).unwrap();
+    let (workers, worked) = start(scheduler);
     Three { cheap, dear, counting, workers, worked }
 }
 
@@ -237,11 +244,7 @@ async fn who_hangs_up_while_another_one_leaves_the_pass_leaves_the_others_their_
     let mut scheduler = Scheduler::new(LIMITS);
     let hangs_up = Arc::<Mutex<Option<Box<dyn Send>>>>::default();
     let lane = scheduler.lane(CountUp(hangs_up.clone()));
-    let worked = Arc::<Mutex<HashMap<_, _>>>::default();
-    let device = worked.clone();
-    let make = move || -> Result<_, &str> { Ok(Box::new(Calculator { worked: device.clone() })) };
-    let timer = runtime::Handle::current();
-    let workers = scheduler.start(&timer, Until::All, None, vec![make]).unwrap();
+    let (workers, worked) = start(scheduler);
     let ask = |number| {
         let lane = lane.clone();
         async move { lane.submit(&Account::new(), vec![number], later(), None).await }
@@ -301,11 +304,7 @@ async fn who_hangs_up_while_another_one_leaves_the_pass_leaves_the_others_their_
 async fn dear_jobs_leave_room_for_other_callers() {
     let mut scheduler = Scheduler::new(Limits { capacity_slots: 64, ..LIMITS });
     let lane = scheduler.lane(Squares("dear", Duration::ZERO, 5));
-    let worked = Arc::<Mutex<HashMap<_, _>>>::default();
-    let device = worked.clone();
-    let make = move || -> Result<_, &str> { Ok(Box::new(Calculator { worked: device.clone() })) };
-    let timer = runtime::Handle::current();
-    let workers = scheduler.start(&timer, Until::All, None, vec![make]).unwrap();
+    let (workers, worked) = start(scheduler);
     // Whoever has this lock holds up the device.
     let held_up = worked.lock().unwrap();
     let ask = |numbers: Vec<u64>| {
